@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/penstock.hpp>
 #include <penstock/sync.hpp>
 

@@ -26,7 +26,7 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/penstock.hpp>
 #include <penstock/sync.hpp>
 

@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <penstock/core/enum_names.hpp>
+#include <penstock/core/fields.hpp>
 
 namespace programs {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/penstock.hpp>
 
 #include "prepare_options.hpp"

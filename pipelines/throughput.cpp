@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/penstock.hpp>
 
 #include "throughput_decoding.hpp"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 
 namespace programs {
 

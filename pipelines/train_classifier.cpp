@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/penstock.hpp>
 #include <penstock/sync.hpp>
 #include <penstock/testing/synthetic.hpp>
@@ -36,19 +36,20 @@ constexpr int kMissedTarget = 3;
 std::shared_ptr<ps::Communicator> connect(const Options& options) {
   if (options.transport == "none") return nullptr;
 #ifdef PENSTOCK_HAVE_MPI
-  if (options.transport == "mpi") return ps::mpi_communicator({.timeout_s = options.timeout_s});
+  if (options.transport == "mpi")
+    return ps::mpi_communicator({.timeout = ps::Seconds(options.timeout_s)});
 #endif
 #ifdef PENSTOCK_HAVE_GLOO
   if (options.transport == "gloo")
     return ps::gloo_communicator(
         ps::Rendezvous::from_environment(
-            {.timeout_s = options.join_timeout_s,
-             .unreachable_s = options.timeout_s,
+            {.timeout = ps::Seconds(options.join_timeout_s),
+             .unreachable_after = ps::Seconds(options.timeout_s),
              .on_warning =
                  [](const std::string& what) {
                    fmt::print(stderr, "penstock-train-classifier: warning: {}\n", what);
                  }}),
-        {.timeout_s = options.timeout_s});
+        {.timeout = ps::Seconds(options.timeout_s)});
 #endif
   throw ps::Error(
       fmt::format("this program was built without {}: install its development package "
@@ -286,7 +287,8 @@ void require_same_start(const Weights& weights, ps::Communicator& processes,
 
 int train(const Options& options, const programs::Output& output,
           const std::shared_ptr<ps::Communicator>& processes) {
-  ps::Replicas replicas(devices_of(options), processes, {.timeout_s = options.timeout_s});
+  ps::Replicas replicas(devices_of(options), processes,
+                        {.timeout = ps::Seconds(options.timeout_s)});
   ps::Loader train = make_loader(options, false);
   ps::Loader held_out = make_loader(options, true);
   if (processes) require_same_flags(options, *processes);

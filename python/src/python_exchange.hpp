@@ -8,7 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <penstock/core/agreement.hpp>
+#include <penstock/core/process.hpp>
 
 #include "bindings.hpp"
 #include "python_object.hpp"

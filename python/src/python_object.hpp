@@ -11,9 +11,9 @@
 
 #include <nanobind/nanobind.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/function_time.hpp>
+#include <penstock/core/process.hpp>
 
 namespace penstock::python {
 

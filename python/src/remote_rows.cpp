@@ -209,7 +209,7 @@ Threads  any)")
 
 Errors  Error  the plan reads a stream)")
       .def(
-          "take", &take, "rows"_a, "timeout_s"_a,
+          "take", &take, "rows"_a, "timeout"_a,
           R"(Rows that are not made yet, `rows` at the most; the loader's threads make the others. Waits until
 there are some; None when the time is over, so also after the end of the data.
 

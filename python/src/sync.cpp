@@ -156,7 +156,7 @@ std::pair<std::string, std::uint16_t> host_and_port(const std::string& address) 
 std::unique_ptr<Communicator> meet(const Meeting& where) {
 #ifdef PENSTOCK_HAVE_MPI
   if (where.transport == "mpi")
-    return mpi_communicator({.timeout_s = where.timeout_s, .any_order = where.any_order});
+    return mpi_communicator({.timeout = Seconds(where.timeout_s), .any_order = where.any_order});
 #endif
   std::shared_ptr<Rendezvous> rendezvous;
   if (where.file) {
@@ -171,9 +171,10 @@ std::unique_ptr<Communicator> meet(const Meeting& where) {
 #ifdef PENSTOCK_HAVE_GLOO
   if (where.transport == "gloo")
     return gloo_communicator(std::move(rendezvous),
-                             {.timeout_s = where.timeout_s, .any_order = where.any_order});
+                             {.timeout = Seconds(where.timeout_s), .any_order = where.any_order});
 #endif
-  return nccl_communicator(std::move(rendezvous), *where.device, {.timeout_s = where.timeout_s});
+  return nccl_communicator(std::move(rendezvous), *where.device,
+                           {.timeout = Seconds(where.timeout_s)});
 }
 
 // What the thread that meets the others has to say.
@@ -269,10 +270,10 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                                  launch,
                                  timeout_s,
                                  any_order,
-                                 {.timeout_s = join_timeout_s,
+                                 {.timeout = Seconds(join_timeout_s),
                                   .run_id = std::move(run_id),
                                   .secret = std::move(secret),
-                                  .unreachable_s = timeout_s}});
+                                  .unreachable_after = Seconds(timeout_s)}});
   return new PyCommunicator(std::move(met), transport);
 }
 
@@ -413,12 +414,12 @@ Errors  Error  in every process: each fact that differs, with its values and who
   module.def(
       "connect", &connect, "transport"_a = "auto", nb::kw_only(), "device"_a.none() = nb::none(),
       "file"_a.none() = nb::none(), "address"_a.none() = nb::none(), "rank"_a.none() = nb::none(),
-      "world"_a.none() = nb::none(), "timeout_s"_a = 300.0, "join_timeout_s"_a = 60.0,
-      "run_id"_a = "", "secret"_a = "", "any_order"_a = false,
+      "world"_a.none() = nb::none(), "timeout"_a = 300.0, "join_timeout"_a = 60.0, "run_id"_a = "",
+      "secret"_a = "", "any_order"_a = false,
       nb::sig("def connect(transport: typing.Literal['auto', 'gloo', 'mpi', 'nccl'] = 'auto', *, "
               "device: str | Device | None = None, file: str | os.PathLike[str] | None = None, "
               "address: str | None = None, rank: int | None = None, world: int | None = None, "
-              "timeout_s: float = 300.0, join_timeout_s: float = 60.0, run_id: str = '', "
+              "timeout: float = 300.0, join_timeout: float = 60.0, run_id: str = '', "
               "secret: str = '', any_order: bool = False) -> "
               "Communicator"),
       R"(Finds the other processes of this run, and returns when all have joined.
@@ -431,9 +432,9 @@ that no launcher started is a world of one: it connects to no other process and 
               part.
 `device`      where the gradients lie; by default the host, for "nccl" the GPU of the local rank.
 `rank, world` of this process; by default the launcher's.
-`timeout_s`   how long a call waits for the others before an error names those that are late;
-              `join_timeout_s` how long to wait for them to join. A machine that answers nothing for
-              `timeout_s` is taken for dead.
+`timeout`     how many seconds a call waits for the others before an error names those that are late;
+              `join_timeout` how many to wait for them to join. A machine that answers nothing for
+              `timeout` is taken for dead.
 `run_id`      processes of another run are rejected; by default the launcher's, and PENSTOCK_RUN_ID.
 `secret`      what only this run's processes know, 16 characters at least: keeps strangers out of the
               meeting at an address, not out of the connections of Gloo, MPI or NCCL. By default

@@ -8,7 +8,7 @@
 #include <nanobind/nanobind.h>
 
 #include <penstock/core/tensor.hpp>
-#include <penstock/loader/step.hpp>
+#include <penstock/loader/loader.hpp>
 
 #include "python_object.hpp"
 

@@ -13,7 +13,7 @@
 #include <nanobind/nanobind.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/interruptible.hpp>
+#include <penstock/core/process.hpp>
 
 #include "python_object.hpp"
 

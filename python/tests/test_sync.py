@@ -267,7 +267,7 @@ def test_other_gradients_are_an_error_that_names_both():
 def test_a_killed_peer_is_named_by_those_that_wait():
     code = """
 gradient = np.zeros(1000)
-sync = GradientSync([gradient], connect(timeout_s=1000))
+sync = GradientSync([gradient], connect(timeout=1000))
 print("made", flush=True)
 if rank == 1:
     time.sleep(1000)
@@ -294,7 +294,7 @@ except (SyncError, RuntimeError) as error:
 @pytest.mark.parametrize("wait", ["sync.ready(0); sync.wait()", "group.barrier()", "GradientSync([gradient], group)"])
 def test_ctrl_c_ends_a_wait_and_the_others_are_told(wait):
     code = f"""
-group = connect(timeout_s=1000)
+group = connect(timeout=1000)
 gradient = np.zeros(10)
 sync = GradientSync([gradient], group)
 print("waiting", flush=True)
@@ -319,7 +319,7 @@ else:
 
 @gloo
 def test_ctrl_c_ends_a_wait_for_those_that_do_not_come():
-    with processes('print("waiting", flush=True)\nif rank == 0: connect(join_timeout_s=1000)') as (first, second):
+    with processes('print("waiting", flush=True)\nif rank == 0: connect(join_timeout=1000)') as (first, second):
         assert first.stdout is not None and first.stdout.readline() == "waiting\n"
         second.wait()
         wait_until_it_sleeps(first.pid)
@@ -334,7 +334,7 @@ def test_those_that_do_not_come_are_named():
         """
 if rank == 0:
     try:
-        connect(join_timeout_s=0.5)
+        connect(join_timeout=0.5)
     except RuntimeError as error:
         print(error)
 """
@@ -459,4 +459,4 @@ def test_an_address_that_cannot_be_resolved_is_warned_of_before_the_time_to_join
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="the name 'no-such-host.invalid' cannot be resolved"):
-            connect(address="no-such-host.invalid:29500", rank=1, world=2, join_timeout_s=1000)
+            connect(address="no-such-host.invalid:29500", rank=1, world=2, join_timeout=1000)

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <penstock/augment/augmentation.hpp>
-#include <penstock/augment/policies.hpp>
 
 #include "src/augment/operations.hpp"
 #include "src/core/json_fields.hpp"

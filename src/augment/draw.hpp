@@ -4,8 +4,8 @@
 #include <span>
 
 #include <penstock/augment/augmentation.hpp>
-#include <penstock/core/geometry.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include "src/augment/operations.hpp"
 #include "src/augment/step.hpp"

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include <penstock/augment/augmentation.hpp>
-#include <penstock/augment/policies.hpp>
 #include <penstock/core/fields.hpp>
-#include <penstock/core/range.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include "src/augment/step.hpp"
 #include "src/core/one_of.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <penstock/augment/augmentation.hpp>
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include "src/augment/step.hpp"
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <penstock/core/agreement.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
 
 #include "src/core/printable.hpp"
 

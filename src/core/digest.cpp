@@ -1,4 +1,4 @@
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 
 #define XXH_INLINE_ALL
 #include <charconv>

@@ -1,7 +1,7 @@
 #include "src/core/interruption.hpp"
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/interruptible.hpp>
+#include <penstock/core/process.hpp>
 
 namespace penstock {
 

@@ -25,7 +25,6 @@
 #include <nlohmann/json.hpp>
 
 #include <penstock/core/description.hpp>
-#include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>

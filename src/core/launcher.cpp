@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/launcher.hpp>
+#include <penstock/core/process.hpp>
 
 namespace penstock {
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <penstock/core/fields.hpp>
-#include <penstock/core/range.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::core {
 

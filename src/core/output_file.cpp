@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/write_file.hpp>
+#include <penstock/core/process.hpp>
 
 namespace penstock::core {
 

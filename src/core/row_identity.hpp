@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <penstock/core/sample_id.hpp>
+#include <penstock/core/error.hpp>
 
 #include "src/core/host_device.hpp"
 

@@ -1,6 +1,6 @@
 #include "src/device/cuda_timing.hpp"
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 
 namespace penstock::device {
 

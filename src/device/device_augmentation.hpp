@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/sample_id.hpp>
 #include <penstock/device/device_transform.hpp>
 
 #include "src/augment/passes.hpp"

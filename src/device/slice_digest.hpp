@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include <penstock/core/digest.hpp>
-#include <penstock/core/sample_id.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
 
 namespace penstock::device {
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::jpeg {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include <penstock/core/sample_id.hpp>
+#include <penstock/core/error.hpp>
 
 #include "src/order/bucket_table.hpp"
 #include "src/order/order.hpp"

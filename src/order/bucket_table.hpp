@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/sample_id.hpp>
 
 #include "src/order/order.hpp"
 #include "src/order/permutation.hpp"

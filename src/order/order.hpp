@@ -20,7 +20,7 @@
 #include <span>
 #include <string>
 
-#include <penstock/core/sample_id.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock::order {
 

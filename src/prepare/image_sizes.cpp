@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/prepare/image_sizes.hpp>
+#include <penstock/prepare/prepare.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/storage/retry.hpp"

@@ -8,7 +8,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/prepare/prepare.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/core/byte_sink.hpp"
 #include "src/prepare/input.hpp"

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/sequence/blocks.hpp>
+#include <penstock/sequence/pack.hpp>
 
 #include "src/sequence/catalog.hpp"
 #include "src/sequence/row_table.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/sequence/buckets.hpp>
 #include <penstock/source/source.hpp>
 

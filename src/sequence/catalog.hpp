@@ -4,7 +4,6 @@
 #include <functional>
 
 #include <penstock/core/description.hpp>
-#include <penstock/sequence/blocks.hpp>
 #include <penstock/sequence/pack.hpp>
 
 namespace penstock::sequence {

@@ -13,9 +13,8 @@
 #include <penstock/core/description.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
-#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/shards.hpp>
 #include <penstock/source/tokens.hpp>
-#include <penstock/source/webdataset.hpp>
 
 namespace penstock::source {
 

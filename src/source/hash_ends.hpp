@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 
 namespace penstock::source {
 

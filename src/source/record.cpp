@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/source/record.hpp>
+#include <penstock/source/source.hpp>
 
 #include "src/core/interruption.hpp"
 

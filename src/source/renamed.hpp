@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include <penstock/source/field_name.hpp>
 #include <penstock/source/source.hpp>
 
 namespace penstock::source {

@@ -8,10 +8,8 @@
 #include <fmt/ranges.h>
 
 #include <penstock/transform/augment_image.hpp>
-#include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
-#include <penstock/transform/decode_views.hpp>
-#include <penstock/transform/pad.hpp>
+#include <penstock/transform/transform.hpp>
 
 #include "src/augment/operations.hpp"
 #include "src/core/json_fields.hpp"

@@ -9,7 +9,6 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/sample_id.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/transform/transform.hpp>
 

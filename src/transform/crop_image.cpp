@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/transform/crop_image.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 #include "src/jpeg/rows.hpp"
 #include "src/transform/catalog.hpp"

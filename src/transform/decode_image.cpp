@@ -2,7 +2,6 @@
 #include <utility>
 
 #include <penstock/transform/decode_image.hpp>
-#include <penstock/transform/decode_views.hpp>
 
 #include "src/transform/catalog.hpp"
 #include "src/transform/decoding.hpp"

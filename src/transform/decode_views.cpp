@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/transform/decode_views.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 #include "src/transform/catalog.hpp"
 #include "src/transform/decoding.hpp"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include <penstock/core/description.hpp>
-#include <penstock/transform/decode_views.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 #include "src/transform/masks.hpp"
 

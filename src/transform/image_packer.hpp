@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/transform/crop.hpp>

@@ -5,7 +5,7 @@
 #include <span>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock::transform {
 

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/transform/pad.hpp>
+#include <penstock/transform/transform.hpp>
 
 #include "src/transform/catalog.hpp"
 #include "src/transform/find_field.hpp"

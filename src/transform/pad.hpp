@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <penstock/transform/pad.hpp>
+#include <penstock/transform/transform.hpp>
 
 namespace penstock::transform {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include "src/jpeg/rows.hpp"
 

@@ -13,7 +13,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/transform/crop.hpp>
-#include <penstock/transform/decode_views.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 #include "src/jpeg/exif.hpp"
 #include "src/jpeg/rows.hpp"

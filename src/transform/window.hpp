@@ -1,7 +1,7 @@
 // transform/window: what a sample shows of its image.
 #pragma once
 
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include "src/transform/pillow_resize.hpp"
 

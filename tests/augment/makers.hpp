@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <penstock/augment/augmentation.hpp>
-#include <penstock/augment/policies.hpp>
 
 namespace penstock::augment::test {
 

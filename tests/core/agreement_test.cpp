@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/core/agreement.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
 
 namespace penstock {
 namespace {

@@ -12,11 +12,9 @@
 
 #include <gmock/gmock.h>
 
-#include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/fields.hpp>
-#include <penstock/core/geometry.hpp>
-#include <penstock/core/range.hpp>
+#include <penstock/core/tensor.hpp>
 
 #include "src/core/limits.hpp"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/launcher.hpp>
+#include <penstock/core/process.hpp>
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 
 namespace penstock {

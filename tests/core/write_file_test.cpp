@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/write_file.hpp>
+#include <penstock/core/process.hpp>
 
 #include "tests/source/files.hpp"
 

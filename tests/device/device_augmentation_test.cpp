@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <penstock/augment/policies.hpp>
+#include <penstock/augment/augmentation.hpp>
 #include <penstock/core/error.hpp>
 
 #include "src/device/cuda_augmentation.hpp"

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <penstock/loader/state.hpp>
+#include <penstock/loader/loader.hpp>
 
 #include "tests/project_path.hpp"
 

@@ -20,9 +20,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <penstock/core/digest.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/jpeg/shared_jpeg_index.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/prepare/prepare.hpp>
 
 #include "src/source/folder/labels.hpp"

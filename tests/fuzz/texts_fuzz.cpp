@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 
 #include "tests/loader/fakes.hpp"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/jpeg/shared_jpeg_index.hpp>
+#include <penstock/jpeg/jpeg_index.hpp>
 
 namespace penstock {
 namespace {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/loader/dlpack.hpp>
+#include <penstock/loader/loader.hpp>
 
 #include "tests/loader/fakes.hpp"
 

@@ -10,8 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <penstock/sync/communicator.hpp>
 #include <penstock/sync/gradient_sync.hpp>
-#include <penstock/sync/nccl.hpp>
 #include <penstock/sync/replicas.hpp>
 
 #include "src/device/cuda_owners.hpp"
@@ -44,7 +44,7 @@ class SyncFaults : public test::NcclTest {
   /// What a run of four replicas ends with.
   std::string end_of(double timeout_s, const std::function<void(ReplicaContext&)>& body) {
     try {
-      Replicas(devices_, {.timeout_s = timeout_s}).run(body);
+      Replicas(devices_, {.timeout = Seconds(timeout_s)}).run(body);
     } catch (const std::exception& error) {
       return error.what();
     }

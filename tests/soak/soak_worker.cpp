@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/write_file.hpp>
+#include <penstock/core/process.hpp>
 
 #include "tests/loader/random_plan.hpp"
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/source/generator.hpp>
+#include <penstock/source/stream.hpp>
 
 #include "tests/source/streams.hpp"
 

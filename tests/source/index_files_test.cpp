@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/tfrecord.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "tests/source/shards.hpp"
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <penstock/source/remote_queue.hpp>
+#include <penstock/source/stream.hpp>
 
 #include "src/source/stream/queue_protocol.hpp"
 #include "src/source/stream/unix_socket.hpp"

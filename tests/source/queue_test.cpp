@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/source/queue.hpp>
+#include <penstock/source/stream.hpp>
 
 #include "src/order/operations.hpp"
 #include "tests/source/files.hpp"

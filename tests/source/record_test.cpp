@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/source/record.hpp>
+#include <penstock/source/source.hpp>
 
 namespace penstock {
 namespace {

@@ -4,8 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <penstock/source/tfrecord.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "tests/source/shards.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <penstock/source/record.hpp>
+#include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
 
 namespace penstock::test {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/source/tfrecord/crc32c.hpp"
 #include "tests/project_path.hpp"

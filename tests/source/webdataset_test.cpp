@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/webdataset/tar_samples.hpp"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/storage/local/command.hpp"

@@ -4,7 +4,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/images.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 namespace penstock {
 namespace {

@@ -5,8 +5,7 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/images.hpp>
-#include <penstock/source/tfrecord.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/s3_store.hpp"

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/storage/object_writer.hpp"
 #include "src/storage/s3/s3_store.hpp"

@@ -9,9 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/sync/mirrored.hpp>
-#include <penstock/sync/nccl.hpp>
-#include <penstock/sync/placement.hpp>
+#include <penstock/sync/communicator.hpp>
+#include <penstock/sync/gradient_sync.hpp>
 #include <penstock/sync/replicas.hpp>
 
 #include "src/core/half.hpp"
@@ -227,7 +226,7 @@ TEST_F(CudaReplicasGpu, ALostDeviceEndsGradientSyncsOfTheOthersAtOnce) {
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<std::uint32_t> queued = 0;
   std::atomic<int> refused = 0;
-  EXPECT_THROW(Replicas(devices_, {.timeout_s = 300}).run([&](ReplicaContext& replica) {
+  EXPECT_THROW(Replicas(devices_, {.timeout = Seconds(300)}).run([&](ReplicaContext& replica) {
     test::GradientSet gradients({{DType::f32, 1000}, {DType::f32, 10}}, replica.device());
     GradientSync sync(replica.communicator(), gradients.list());
     const bool last = replica.id() + 1 == replica.size();

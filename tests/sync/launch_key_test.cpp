@@ -102,7 +102,7 @@ TEST(LaunchKey, AProofIsOfBothNoncesAndAllThatIsSaid) {
 TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
   const auto warned = [](const std::string& address, RendezvousOptions options) {
     std::vector<std::string> warnings;
-    options.timeout_s = 0.01;
+    options.timeout = Seconds(0.01);
     options.on_warning = [&](const std::string& what) { warnings.push_back(what); };
     EXPECT_THROW((void)Rendezvous::at(address, test::free_port(), 0, 2, options), Error);
     return warnings;
@@ -130,7 +130,8 @@ TEST(LaunchKey, TwoLaunchesAtOnePortDoNotMix) {
   const auto come = [&](std::shared_ptr<Rendezvous>& meeting, const std::string& run,
                         std::uint32_t rank) {
     try {
-      meeting = Rendezvous::at("127.0.0.1", port, rank, 2, {.timeout_s = 300, .run_id = run});
+      meeting =
+          Rendezvous::at("127.0.0.1", port, rank, 2, {.timeout = Seconds(300), .run_id = run});
       meeting->set(fmt::format("from {}", rank), run);
       EXPECT_EQ(meeting->get(fmt::format("from {}", 1 - rank)), run);
     } catch (const Error& error) {
@@ -150,7 +151,7 @@ TEST(LaunchKey, TwoLaunchesAtOnePortDoNotMix) {
 TEST(LaunchKey, WhatWasOverheardLetsNobodyIn) {
   if (!kHasSecrets) GTEST_SKIP() << "built without OpenSSL";
   const std::uint16_t port = test::free_port();
-  const RendezvousOptions options{.timeout_s = 300, .run_id = "a run", .secret = kSecret};
+  const RendezvousOptions options{.timeout = Seconds(300), .run_id = "a run", .secret = kSecret};
   std::shared_ptr<Rendezvous> first;
   std::jthread host([&] {
     try {
@@ -195,7 +196,7 @@ TEST(LaunchKey, WhatWasOverheardLetsNobodyIn) {
   for (const std::string& secret : {std::string(), std::string(32, 'x')}) {
     RendezvousOptions other = options;
     other.secret = secret;
-    other.timeout_s = 2;
+    other.timeout = Seconds(2);
     EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, other); },
                 ThrowsMessage<Error>(HasSubstr("another run, or with another secret")));
   }
@@ -221,7 +222,7 @@ TEST(LaunchKey, AHostThatProvesNothingIsNotJoined) {
     EXPECT_THAT(
         [&] {
           (void)Rendezvous::at("127.0.0.1", sync::port_of(*listener), 1, 2,
-                               {.timeout_s = 0.3, .run_id = "r"});
+                               {.timeout = Seconds(0.3), .run_id = "r"});
         },
         ThrowsMessage<Error>(AllOf(HasSubstr("did not find process 0"), Not(HasSubstr("\x1b")))));
   }

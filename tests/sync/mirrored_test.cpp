@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/sync/mirrored.hpp>
-#include <penstock/sync/placement.hpp>
+#include <penstock/sync/gradient_sync.hpp>
+#include <penstock/sync/replicas.hpp>
 
 #include "src/sync/gradients/buckets.hpp"
 #include "tests/sync/gradient_sets.hpp"

@@ -142,7 +142,7 @@ class World {
   [[nodiscard]] pid_t host_thread() const { return host_thread_; }
 
  private:
-  static RendezvousOptions options() { return {.timeout_s = 600, .run_id = "r"}; }
+  static RendezvousOptions options() { return {.timeout = Seconds(600), .run_id = "r"}; }
   std::uint16_t port_;
   std::atomic<pid_t> host_thread_ = 0;
   std::shared_ptr<Rendezvous> first_;
@@ -245,9 +245,10 @@ TEST(Strangers, OtherAddressesAreReached) {
   for (const char* address : {"::1", "localhost"}) {
     const std::uint16_t port = test::free_port();
     std::shared_ptr<Rendezvous> first;
-    std::jthread host([&] { first = Rendezvous::at(address, port, 0, 2, {.timeout_s = 100}); });
+    std::jthread host(
+        [&] { first = Rendezvous::at(address, port, 0, 2, {.timeout = Seconds(100)}); });
     try {
-      (void)Rendezvous::at(address, port, 1, 2, {.timeout_s = 100});
+      (void)Rendezvous::at(address, port, 1, 2, {.timeout = Seconds(100)});
     } catch (const Error& error) {
       if (std::string(address) == "::1" && !sync::listen_at("::1", 0)) GTEST_SKIP() << error.what();
       ADD_FAILURE() << error.what();
@@ -268,7 +269,7 @@ TEST(Strangers, ANameThatCannotBeResolvedIsToldAtOnce) {
     EXPECT_THAT(
         [&] {
           (void)Rendezvous::at("no-such-host.invalid", 29500, 1, 2,
-                               {.timeout_s = 5, .on_warning = [&](const std::string& what) {
+                               {.timeout = Seconds(5), .on_warning = [&](const std::string& what) {
                                   told.set_value(what);  // throws at a second one
                                 }});
         },
@@ -315,30 +316,30 @@ TEST(Strangers, OneOfTwoAddressesMaySwallowWhatIsSentToIt) {
 
 TEST(Strangers, WhyNobodyWasFoundIsSaid) {
   const std::uint16_t port = test::free_port();
-  EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 1}); },
+  EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout = Seconds(1)}); },
               ThrowsMessage<Error>(HasSubstr("(Connection refused)")));
   // A port near the last one: the next ones do not wrap around.
-  EXPECT_THAT([] { (void)Rendezvous::at("127.0.0.1", 65'534, 1, 2, {.timeout_s = 0.2}); },
+  EXPECT_THAT([] { (void)Rendezvous::at("127.0.0.1", 65'534, 1, 2, {.timeout = Seconds(0.2)}); },
               ThrowsMessage<Error>(HasSubstr("did not find process 0 at 127.0.0.1:65534")));
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
   ::setenv("RANK", "1", 1);
   ::setenv("WORLD_SIZE", "2", 1);
   for (const char* wrong : {"0", "65536", "29500x", "-1", ""}) {
     ::setenv("MASTER_PORT", wrong, 1);
-    EXPECT_THAT([] { (void)Rendezvous::from_environment({.timeout_s = 0.2}); },
+    EXPECT_THAT([] { (void)Rendezvous::from_environment({.timeout = Seconds(0.2)}); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("needs MASTER_ADDR and MASTER_PORT"),
                                            HasSubstr(std::string("'") + wrong + "'"))));
   }
   // torchrun's own store has the last port of all.
   ::setenv("MASTER_PORT", "65535", 1);
   ::setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
-  EXPECT_THAT([] { (void)Rendezvous::from_environment({.timeout_s = 0.2}); },
+  EXPECT_THAT([] { (void)Rendezvous::from_environment({.timeout = Seconds(0.2)}); },
               ThrowsMessage<Error>(HasSubstr("MASTER_PORT is 65535")));
   for (const char* name :
        {"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE"})
     ::unsetenv(name);
   for (const std::uint32_t rank : {0U, 1U})
-    EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", 0, rank, 2, {.timeout_s = 0.2}); },
+    EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", 0, rank, 2, {.timeout = Seconds(0.2)}); },
                 ThrowsMessage<std::invalid_argument>(HasSubstr("found 0")));
 }
 
@@ -405,12 +406,12 @@ TEST(Strangers, RankZeroSaysWhomItRefused) {
   std::latch other_asks(1);
   std::jthread other([&] {
     other_asks.count_down();
-    EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 3, {.timeout_s = 300}); },
+    EXPECT_THAT([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 3, {.timeout = Seconds(300)}); },
                 ThrowsMessage<Error>(HasSubstr("process 0 has a world of 2 processes")));
   });
   other_asks.wait();
   EXPECT_THAT(
-      [&] { (void)Rendezvous::at("127.0.0.1", port, 0, 2, {.timeout_s = 3}); },
+      [&] { (void)Rendezvous::at("127.0.0.1", port, 0, 2, {.timeout = Seconds(3)}); },
       ThrowsMessage<Error>(HasSubstr("did not join within 3 s: 1; one was refused: process 0 "
                                      "has a world of 2 processes, process 1 one of 3")));
 }
@@ -428,7 +429,7 @@ TEST(Strangers, AWaitForAKeyEndsWhenAPeerDies) {
     all[2]->abort("it fell over");
   });
   const auto begin = Clock::now();
-  EXPECT_THAT([&] { (void)all[1]->get("never set", 600); },
+  EXPECT_THAT([&] { (void)all[1]->get("never set", Seconds(600)); },
               ThrowsMessage<Error>(AllOf(HasSubstr("waits for the key 'never set'"),
                                          HasSubstr("process 2 has left: it fell over"))));
   EXPECT_LT(Clock::now() - begin, 300s);

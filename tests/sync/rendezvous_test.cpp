@@ -71,7 +71,7 @@ TEST(Rendezvous, AKeyIsWaitedForUntilItIsThereOrTheTimeIsOver) {
   on_each(2, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
     if (rank == 0) {
-      EXPECT_THAT([&] { (void)meeting->get("never", 0.1); },
+      EXPECT_THAT([&] { (void)meeting->get("never", Seconds(0.1)); },
                   ThrowsMessage<Error>(AllOf(HasSubstr("0.1 s"), HasSubstr("'never'"))));
       meeting->set("late", "x");
     }
@@ -84,7 +84,7 @@ TEST(Rendezvous, AWorldOfOneNeedsNobody) {
   const auto meeting = Rendezvous::at("no.such.host", 1, 0, 1);
   meeting->set("a", "b");
   EXPECT_EQ(meeting->get("a"), "b");
-  EXPECT_THROW((void)meeting->get("c", 0.01), Error);
+  EXPECT_THROW((void)meeting->get("c", Seconds(0.01)), Error);
   EXPECT_THROW((void)Rendezvous::at("", 0, 1, 1), std::invalid_argument);
 }
 
@@ -94,13 +94,14 @@ TEST(Rendezvous, WhoDoesNotComeIsNamed) {
   on_each(2, [&](std::uint32_t who) {
     // Process 0's time, which counts for all, begins when the other is about to come.
     who == 0 ? guest_asks.wait() : guest_asks.count_down();
-    const RendezvousOptions options{.timeout_s = who == 0 ? 3.0 : 300.0};
+    const RendezvousOptions options{.timeout = Seconds(who == 0 ? 3.0 : 300.0)};
     EXPECT_THAT(said_by([&] { (void)Rendezvous::at("127.0.0.1", port, who * 2, 4, options); }),
                 HasSubstr("of 4 processes these did not join within 3 s: 1, 3"));
   });
-  EXPECT_THAT(said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout_s = 0.1}); }),
-              AllOf(HasSubstr("did not find process 0 at 127.0.0.1:" + std::to_string(port)),
-                    HasSubstr("0.1 s")));
+  EXPECT_THAT(
+      said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 1, 2, {.timeout = Seconds(0.1)}); }),
+      AllOf(HasSubstr("did not find process 0 at 127.0.0.1:" + std::to_string(port)),
+            HasSubstr("0.1 s")));
 }
 
 TEST(Rendezvous, AProcessOfAnotherRunIsTurnedAway) {
@@ -111,7 +112,7 @@ TEST(Rendezvous, AProcessOfAnotherRunIsTurnedAway) {
       while (!sync::connect_to("127.0.0.1", port, sync::deadline_in(1))) std::this_thread::yield();
       EXPECT_THAT(said_by([&] {
                     (void)Rendezvous::at("127.0.0.1", port, 1, 2,
-                                         {.timeout_s = 2, .run_id = "yesterday"});
+                                         {.timeout = Seconds(2), .run_id = "yesterday"});
                   }),
                   AllOf(HasSubstr("did not find process 0"), HasSubstr("another run")));
       return turned_away.count_down();
@@ -127,7 +128,7 @@ TEST(Rendezvous, TwoOfTheSameRankOrAnotherWorldAreErrors) {
   std::array<std::latch, 2> guests_ask{std::latch(2), std::latch(2)};
   const auto options_of = [&](std::uint32_t who, std::latch& ask) {
     who == 0 ? ask.wait() : ask.count_down();
-    return RendezvousOptions{.timeout_s = who == 0 ? 3.0 : 300.0};
+    return RendezvousOptions{.timeout = Seconds(who == 0 ? 3.0 : 300.0)};
   };
   on_each(3, [&](std::uint32_t who) {
     const auto come = [&](std::uint32_t rank, std::uint32_t world) {
@@ -156,7 +157,8 @@ TEST(Rendezvous, ADeathAndALeaveAreTold) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 3);
     exchange_keys(*meeting);
     if (rank == 1) return meeting->leave("no more data");
-    EXPECT_THAT(meeting->departed(300), Optional(HasSubstr("process 1 has left: no more data")));
+    EXPECT_THAT(meeting->departed(Seconds(300)),
+                Optional(HasSubstr("process 1 has left: no more data")));
     EXPECT_EQ(meeting->failure(), std::nullopt);
     exchange_keys(
         *Rendezvous::at("127.0.0.1", static_cast<std::uint16_t>(port + 7), rank == 0 ? 0 : 1, 2));
@@ -190,10 +192,10 @@ TEST(Rendezvous, AnInquiryWaitsForNobodyThatHasLeft) {
       [&] { Rendezvous::at("127.0.0.1", port, 1, 3)->leave("it had no more data"); });
   std::jthread answers([&] {
     const auto meeting = Rendezvous::at("127.0.0.1", port, 2, 3);
-    (void)meeting->get("asked", 300);
+    (void)meeting->get("asked", Seconds(300));
   });
   const auto meeting = Rendezvous::at("127.0.0.1", port, 0, 3);
-  EXPECT_EQ(meeting->departed(300), "process 1 has left: it had no more data");
+  EXPECT_EQ(meeting->departed(Seconds(300)), "process 1 has left: it had no more data");
   EXPECT_EQ(meeting->inquire({.peer = 1, .call = "barrier()"}),
             "process 1 has left: it had no more data");
   meeting->set("asked", "yes");
@@ -216,15 +218,15 @@ TEST(Rendezvous, AFarewellConcernsOneCommunicatorAndMayInterrupt) {
     });
     news.get_future().wait();
     EXPECT_FALSE(meeting->is_broken_off(7));
-    EXPECT_EQ(meeting->why_broken_off(8, 0), "process 1 has left: a sample is damaged");
-    EXPECT_EQ(meeting->farewell_of(1, 7, 300), "it ended");
-    EXPECT_EQ(meeting->farewell_of(1, 9, 0), std::nullopt);
+    EXPECT_EQ(meeting->why_broken_off(8, Seconds(0)), "process 1 has left: a sample is damaged");
+    EXPECT_EQ(meeting->farewell_of(1, 7, Seconds(300)), "it ended");
+    EXPECT_EQ(meeting->farewell_of(1, 9, Seconds(0)), std::nullopt);
     EXPECT_EQ(meeting->failure(), std::nullopt);
     EXPECT_FALSE(meeting->has_left(1));
     meeting->set("heard", "yes");
-    EXPECT_NE(meeting->departed(300), std::nullopt);
+    EXPECT_NE(meeting->departed(Seconds(300)), std::nullopt);
     EXPECT_TRUE(meeting->has_left(1));
-    EXPECT_EQ(meeting->why_broken_off(8, 0), "process 1 has left: a sample is damaged");
+    EXPECT_EQ(meeting->why_broken_off(8, Seconds(0)), "process 1 has left: a sample is damaged");
   });
 }
 
@@ -233,7 +235,7 @@ TEST(Rendezvous, AProcessMaySayMoreWhenItLeavesThanOneOfItsPartsHas) {
   on_each(2, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
     if (rank == 0) {
-      EXPECT_EQ(meeting->why_broken_off(8, 300), "process 1 has left: a sample is damaged");
+      EXPECT_EQ(meeting->why_broken_off(8, Seconds(300)), "process 1 has left: a sample is damaged");
       return;
     }
     meeting->say_farewell(8, true, "ended its gradient sync");
@@ -251,10 +253,10 @@ TEST(Rendezvous, OfSeveralThatLeaveTheFirstOnesReasonIsSaid) {
       (void)meeting->get("over");
       return;
     }
-    EXPECT_EQ(meeting->farewell_of(1, 8, 300), "a sample is damaged");
+    EXPECT_EQ(meeting->farewell_of(1, 8, Seconds(300)), "a sample is damaged");
     if (rank == 2) return meeting->leave("it has noticed");
-    EXPECT_EQ(meeting->departed(300), "process 2 has left: it has noticed");
-    EXPECT_EQ(meeting->why_broken_off(8, 0), "process 1 has left: a sample is damaged");
+    EXPECT_EQ(meeting->departed(Seconds(300)), "process 2 has left: it has noticed");
+    EXPECT_EQ(meeting->why_broken_off(8, Seconds(0)), "process 1 has left: a sample is damaged");
     meeting->set("over", "yes");
   });
 }
@@ -285,7 +287,8 @@ TEST(Rendezvous, AFileThatAKilledRunLeftIsNotTakenForOurs) {
   std::jthread stranger([&] {
     std::string said;
     while (said.find("one was refused") == std::string::npos)
-      said = said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 0, 2, {.timeout_s = 1}); });
+      said =
+          said_by([&] { (void)Rendezvous::at("127.0.0.1", port, 0, 2, {.timeout = Seconds(1)}); });
     refused.count_down();
   });
   std::ofstream(path) << "penstock-1 0123456789abcdef " << port << " 127.0.0.1\n";
@@ -309,7 +312,8 @@ TEST(Rendezvous, AFileIsNoDevicePipeLinkOrFolder) {
   for (const char* name : {"folder", "pipe", "link", "device"})
     for (const std::uint32_t rank : {0U, 1U})
       EXPECT_THAT(said_by([&] {
-                    (void)Rendezvous::through_file(folder / name, rank, 2, {.timeout_s = 0.1});
+                    (void)Rendezvous::through_file(folder / name, rank, 2,
+                                                   {.timeout = Seconds(0.1)});
                   }),
                   HasSubstr(std::string("/") + name + "' is a device, a pipe, a link or a folder"))
           << rank;
@@ -320,11 +324,13 @@ TEST(Rendezvous, AFileIsNoDevicePipeLinkOrFolder) {
   EXPECT_EQ(fs::file_size(folder / "notes"), 9U);
   // Of a file without an end, which is no ticket, a part is read.
   fs::resize_file(folder / "notes", std::uintmax_t{1} << 40);
-  EXPECT_THAT(
-      said_by([&] { (void)Rendezvous::through_file(folder / "notes", 1, 2, {.timeout_s = 0.1}); }),
-      HasSubstr("did not find process 0 at the file '"));
   EXPECT_THAT(said_by([&] {
-                (void)Rendezvous::through_file(folder / "no" / "x", 0, 2, {.timeout_s = 0.1});
+                (void)Rendezvous::through_file(folder / "notes", 1, 2, {.timeout = Seconds(0.1)});
+              }),
+              HasSubstr("did not find process 0 at the file '"));
+  EXPECT_THAT(said_by([&] {
+                (void)Rendezvous::through_file(folder / "no" / "x", 0, 2,
+                                               {.timeout = Seconds(0.1)});
               }),
               HasSubstr("/no/x' cannot be written: No such file"));
   fs::remove_all(folder);
@@ -350,8 +356,9 @@ TEST(Rendezvous, TheTicketIsForItsUserAloneAndGoesWithItsUse) {
       },
       file);
   EXPECT_TRUE(fs::is_empty(folder));
-  EXPECT_THAT(said_by([&] { (void)Rendezvous::through_file(file, 0, 2, {.timeout_s = 0.1}); }),
-              HasSubstr("did not join"));
+  EXPECT_THAT(
+      said_by([&] { (void)Rendezvous::through_file(file, 0, 2, {.timeout = Seconds(0.1)}); }),
+      HasSubstr("did not join"));
   EXPECT_TRUE(fs::is_empty(folder));
   // What another run has put there since is not ours to remove.
   meet(

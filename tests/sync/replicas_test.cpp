@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/sync/replicas.hpp>
 
 #include "src/core/half.hpp"
@@ -163,7 +163,7 @@ TEST(Replicas, ADifferentNumberOfCollectivesIsAnErrorWithinASecond) {
   // A busy machine may take longer once, and does not each time.
   std::int64_t fastest = std::numeric_limits<std::int64_t>::max();
   for (int tries = 0; tries < 10 && fastest >= 1'000'000'000; ++tries) {
-    Replicas replicas(host_devices(3), {.timeout_s = 60});
+    Replicas replicas(host_devices(3), {.timeout = Seconds(60)});
     const std::int64_t begin = now_ns();
     EXPECT_THAT(
         [&] {
@@ -181,7 +181,7 @@ TEST(Replicas, ADifferentNumberOfCollectivesIsAnErrorWithinASecond) {
 }
 
 TEST(Replicas, DifferentCollectivesAreAnErrorThatNamesBoth) {
-  Replicas replicas(host_devices(2), {.timeout_s = 60});
+  Replicas replicas(host_devices(2), {.timeout = Seconds(60)});
   const auto differing = [&](const std::function<void(Communicator&, std::vector<float>&)>& one,
                              const std::function<void(Communicator&, std::vector<float>&)>& other) {
     replicas.run([&](ReplicaContext& replica) {
@@ -225,7 +225,7 @@ TEST(Replicas, DifferentCollectivesAreAnErrorThatNamesBoth) {
 }
 
 TEST(Replicas, ALateReplicaIsNamedWithinTheTimeout) {
-  Replicas replicas(host_devices(3), {.timeout_s = 0.2});
+  Replicas replicas(host_devices(3), {.timeout = Seconds(0.2)});
   std::latch given_up(2);
   EXPECT_THAT(
       [&] {

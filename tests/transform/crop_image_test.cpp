@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
 
 #include "src/transform/catalog.hpp"

@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include <penstock/transform/decode_image.hpp>
-#include <penstock/transform/decode_views.hpp>
 
 #include "src/transform/catalog.hpp"
 #include "src/transform/resize.hpp"

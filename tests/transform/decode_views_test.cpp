@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/jpeg/jpeg_index.hpp>
-#include <penstock/transform/decode_views.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 #include "src/transform/catalog.hpp"
 #include "tests/jpeg/images.hpp"

@@ -14,9 +14,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/augment/policies.hpp>
+#include <penstock/augment/augmentation.hpp>
 #include <penstock/transform/augment_image.hpp>
-#include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
 
 #include "src/transform/catalog.hpp"

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/penstock.hpp>
-#include <penstock/transform/pad.hpp>
+#include <penstock/transform/transform.hpp>
 
 namespace penstock {
 namespace {

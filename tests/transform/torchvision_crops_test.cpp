@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <penstock/transform/crop_image.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 #include "src/transform/pillow_resize.hpp"
 #include "tests/project_path.hpp"

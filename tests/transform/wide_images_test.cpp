@@ -16,9 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/transform/augment_image.hpp>
-#include <penstock/transform/crop_image.hpp>
 #include <penstock/transform/decode_image.hpp>
-#include <penstock/transform/decode_views.hpp>
 
 #include "src/transform/catalog.hpp"
 #include "src/transform/wide_resize.hpp"

@@ -1,4 +1,47 @@
-// core/fields: how a struct of options names its fields, once, for all that is derived from it: JSON both ways, texts, checks.
+// core/fields: what an option says of itself, once, for all that is derived from it: the names of an enum's values, and how a struct
+// of options names its fields.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace penstock {
+
+// ---- the names of an enum's values, as plans, Python and command lines have them ----
+
+/// Specialised beside each enum that a user can set:
+///
+///   template <>
+///   struct EnumNames<Split> {
+///     static constexpr std::pair<Split, const char*> kNames[] = {{Split::scatter, "scatter"}, …};
+///   };
+template <class E>
+struct EnumNames;
+
+template <class E>
+concept NamedEnum = requires {
+  EnumNames<E>::kNames;
+};
+
+/// "scatter"; "?" for a value that is none of the enum's.
+template <NamedEnum E>
+[[nodiscard]] constexpr const char* name_of(E value) noexcept {
+  for (const auto& [candidate, name] : EnumNames<E>::kNames)
+    if (candidate == value) return name;
+  return "?";
+}
+
+/// The value of that name; none where there is no such name.
+template <NamedEnum E>
+[[nodiscard]] constexpr std::optional<E> enum_of(std::string_view text) noexcept {
+  for (const auto& [candidate, name] : EnumNames<E>::kNames)
+    if (text == name) return candidate;
+  return std::nullopt;
+}
+
+// ---- how a struct of options names its fields, once, for all that is derived from it: JSON both ways, texts, checks ----
 //
 // Beside the struct stands
 //
@@ -19,11 +62,6 @@
 //                      value(where) makes the value of it
 //
 // A small struct that is a list in JSON has visit_elements(visit, value) instead, with the name and value of each element.
-#pragma once
-
-#include <limits>
-
-namespace penstock {
 
 /// What a field's name, value and default do not say.
 struct FieldInfo {

@@ -1,13 +1,21 @@
-// core/random: counter-based random numbers. A number is a function of its coordinates, never of
-// what was drawn before, so any thread, process or later run computes the same one.
+// core/random: counter-based random numbers, and digests of what was delivered.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
-#include <penstock/core/sample_id.hpp>
+#include <penstock/core/error.hpp>
 
 namespace penstock {
+
+// ---- random numbers ----
+//
+// A number is a function of its coordinates, never of what was drawn before, so any thread, process or later run computes the
+// same one.
 
 /// Which random numbers these are: increases whenever the same plan and seed would give others.
 /// 1: a function of seed, operation, source, epoch and number. 2: also of the draw, where a sample
@@ -35,7 +43,11 @@ inline constexpr std::uint32_t kRandomVersion = 2;
 /// The high half of a 64x64-bit product: maps a uniform 64-bit number to [0, n) with a bias below
 /// n/2^64.
 [[nodiscard]] constexpr std::uint64_t scale_to(std::uint64_t uniform, std::uint64_t n) noexcept {
-  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(uniform) * n) >> 64);
+  constexpr std::uint64_t kLow = 0xFFFFFFFF;
+  const std::uint64_t low = ((uniform & kLow) * (n & kLow)) >> 32;
+  const std::uint64_t middle = (uniform >> 32) * (n & kLow) + low;
+  const std::uint64_t other = (uniform & kLow) * (n >> 32) + (middle & kLow);
+  return (uniform >> 32) * (n >> 32) + (middle >> 32) + (other >> 32);
 }
 
 /// The key of one operation of one plan: every random number that it uses comes from this.
@@ -128,5 +140,45 @@ class Random {
   std::array<std::uint32_t, 4> words_{};
   int left_ = 0;
 };
+
+// ---- a sum of hashes that tells whether two runs delivered the same rows ----
+
+/// 128 bits, added modulo 2^128: the sum does not depend on the order in which rows, threads or
+/// processes contribute.
+///
+/// Threads  a value; add up per thread, then add the sums.
+struct Digest {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+
+  Digest& operator+=(const Digest& other) noexcept {
+    low += other.low;
+    high += other.high + (low < other.low ? 1 : 0);  // the carry
+    return *this;
+  }
+  /// 32 hexadecimal digits.
+  [[nodiscard]] std::string to_string() const;
+  /// Errors  std::invalid_argument  not 32 hexadecimal digits
+  [[nodiscard]] static Digest parse(std::string_view text);
+
+  friend bool operator==(const Digest&, const Digest&) = default;
+};
+
+/// One row's contribution: where it was delivered, its sample's identity (with the draw if that is
+/// not 0), and every field's bytes.
+///
+/// Source  XXH3 128-bit, through libxxhash. CUDA devices sum the same of what lies there.
+class RowHasher {
+ public:
+  RowHasher(std::uint64_t step, std::uint64_t row, const SampleId& sample) noexcept;
+  void add(std::span<const std::byte> bytes) noexcept;
+  [[nodiscard]] Digest finish() const noexcept { return sum_; }
+
+ private:
+  Digest sum_;
+};
+
+/// 16 hexadecimal digits of a 64-bit hash of a text; names fingerprints of datasets and plans.
+[[nodiscard]] std::string hash_text(std::string_view text);
 
 }  // namespace penstock

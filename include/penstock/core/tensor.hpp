@@ -1,4 +1,4 @@
-// core/tensor: element types, shapes, and views of dense tensors.
+// core/tensor: intervals of numbers, sizes and parts of images; element types, shapes, and views of dense tensors.
 #pragma once
 
 #include <array>
@@ -10,8 +10,83 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+
+#include <penstock/core/fields.hpp>
 
 namespace penstock {
+
+// ---- an interval of numbers ----
+
+/// Both ends included.
+struct Range {
+  double low = 0;
+  double high = 0;
+
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+template <class Visitor>
+void visit_elements(Visitor& visit, Range& range) {
+  visit("low", range.low);
+  visit("high", range.high);
+}
+
+// ---- sizes and parts of images ----
+
+/// Height and width of an image, in pixels; one number means a square.
+struct ImageSize {
+  int height = 0;
+  int width = 0;
+
+  constexpr ImageSize() = default;
+  constexpr ImageSize(int side)  // NOLINT(google-explicit-constructor)
+      : height(side), width(side) {}
+  constexpr ImageSize(int height_px, int width_px) : height(height_px), width(width_px) {}
+
+  friend bool operator==(const ImageSize&, const ImageSize&) = default;
+};
+
+template <class Visitor>
+void visit_elements(Visitor& visit, ImageSize& size) {
+  visit("height", size.height);
+  visit("width", size.width);
+}
+
+/// A rectangle of an upright image, origin at its upper left corner.
+///
+/// Units  source pixels; may be fractions of them
+struct Region {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+
+  friend bool operator==(const Region&, const Region&) = default;
+};
+
+/// Where a part lies in a larger image.
+enum class CropPosition : unsigned char {
+  center,
+  random,  ///< all whole pixels equally likely
+};
+template <>
+struct EnumNames<CropPosition> {
+  static constexpr std::pair<CropPosition, const char*> kNames[] = {
+      {CropPosition::center, "center"}, {CropPosition::random, "random"}};
+};
+
+/// A rectangle of whole pixels of an image as it is stored, origin at its upper left corner.
+struct PixelRect {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+
+  friend bool operator==(const PixelRect&, const PixelRect&) = default;
+};
+
+// ---- element types, shapes, and views of dense tensors ----
 
 /// Element types. f16 and bf16 are storage only: the host does no arithmetic on them.
 enum class DType : std::uint8_t { u8, i8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 };

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <penstock/core/launcher.hpp>
+#include <penstock/core/process.hpp>
 
 struct CUstream_st;
 

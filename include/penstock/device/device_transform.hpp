@@ -10,10 +10,9 @@
 #include <vector>
 
 #include <penstock/augment/augmentation.hpp>
-#include <penstock/core/enum_names.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/fields.hpp>
 #include <penstock/core/random.hpp>
-#include <penstock/core/range.hpp>
-#include <penstock/core/sample_id.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <utility>
 
-#include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/geometry.hpp>
+#include <penstock/core/fields.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock {
 

@@ -14,17 +14,14 @@
 #include <penstock/device/device_transform.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/plan_json.hpp>
-#include <penstock/sequence/blocks.hpp>
 #include <penstock/sequence/buckets.hpp>
 #include <penstock/sequence/pack.hpp>
 #include <penstock/source/arrays.hpp>
-#include <penstock/source/field_name.hpp>
 #include <penstock/source/images.hpp>
+#include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
-#include <penstock/source/tfrecord.hpp>
 #include <penstock/source/tokens.hpp>
-#include <penstock/source/webdataset.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace penstock {

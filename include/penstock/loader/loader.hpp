@@ -1,6 +1,7 @@
-// loader/loader: the running input pipeline.
+// loader/loader: the running input pipeline: its iterator and what that yields, its position, and where its time went.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -9,18 +10,346 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <penstock/core/agreement.hpp>
-#include <penstock/loader/device_loader.hpp>
+#include <penstock/core/description.hpp>
+#include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/device/device.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/remote_rows.hpp>
-#include <penstock/loader/state.hpp>
-#include <penstock/loader/stats.hpp>
-#include <penstock/loader/step.hpp>
+
+/// DLPack's own structure (dlpack.h), which the libraries that take it define.
+struct DLManagedTensor;
 
 namespace penstock {
+
+// ---- the position of a loader, small enough to lie beside every checkpoint ----
+
+/// A call of Loader::set_weights.
+struct WeightChange {
+  std::uint64_t step = 0;
+  std::vector<double> weights;
+
+  friend bool operator==(const WeightChange&, const WeightChange&) = default;
+};
+
+/// What Loader::state() returns and Loader::restore() takes. It counts what was delivered, not what
+/// was prefetched. The position is the same in every process.
+struct LoaderState {
+  std::uint64_t step = 0;                         ///< the next step to be delivered
+  std::uint64_t samples = 0;                      ///< delivered so far, over all processes
+  std::uint64_t seed = 0;                         ///< the plan's seed, drawn or given
+  std::uint32_t random_version = kRandomVersion;  ///< of the random numbers
+  /// The operations that decide which bytes come out, with the fingerprints of the data: JSON, so
+  /// that an error can say which of them differs.
+  std::string plan = "[]";
+  std::string world;                  ///< who has orders of their own; empty for InputMode::one
+  std::vector<WeightChange> weights;  ///< of a mix, in order of their steps
+  // This process's own; those of all processes add up. Who restores a state of another world gives
+  // the sum to one process, and zero to the others.
+  std::uint64_t fault_count = 0;
+  std::vector<Fault> faults;  ///< the first 100
+  Digest digest;              ///< of everything delivered, where LoaderOptions::digest asked for it
+  Digest transformed_digest;  ///< likewise, LoaderOptions::digest_transformed
+
+  [[nodiscard]] std::string to_json() const;
+  /// Numbers that are negative, fractional or too large, and unknown fields, are refused by name.
+  ///
+  /// Errors  Error  not such a text, or one of another format; says what to do
+  [[nodiscard]] static LoaderState from_json(std::string_view text);
+};
+
+// ---- where the time went, and which stage caused each stall ----
+
+/// What a batch can be waiting for, in the order in which it goes through them.
+enum class Stage : std::uint8_t {
+  order,             ///< drawing the sample numbers; of a stream: waiting for its records
+  slot,              ///< for a free slot: all are filling, copying or held by the consumer
+  read,              ///< fetching encoded bytes
+  decode,            ///< transforms
+  remote,            ///< rows that are made elsewhere
+  copy,              ///< queueing copies and handing over
+  device_transform,  ///< transforming rows on host devices, queueing it for GPUs, digests of what comes of it
+};
+inline constexpr std::size_t kStages = 7;
+
+[[nodiscard]] constexpr std::string_view name_of(Stage stage) noexcept {
+  constexpr std::array<std::string_view, kStages> kNames{
+      "order", "slot", "read", "decode", "remote", "copy", "device_transform"};
+  return kNames[static_cast<std::size_t>(stage)];
+}
+
+/// How long a stage took.
+///
+/// Units  seconds of wall time; busy_s adds up over threads
+struct StageTime {
+  double wait_s = 0;  ///< how long the consumer waited for this stage
+  double busy_s = 0;  ///< how long threads worked in it (for slot: how long the driver waited)
+};
+
+/// Rows that were made elsewhere, since this run began.
+struct RemoteStats {
+  std::uint64_t rows = 0;   ///< rows that were taken, also of steps that are not delivered yet
+  std::uint64_t tasks = 0;  ///< tasks that they came in
+  std::uint64_t bytes = 0;
+  std::uint64_t given_back = 0;  ///< tasks that others had to do
+  double wait_s = 0;             ///< from taking a task to its rows, added up over the tasks
+  double made_s = 0;             ///< of this time: making the rows; the rest is spent on the way
+  double copy_s = 0;             ///< copying the rows to their slots
+};
+
+/// Where the time of a loader went, so far. consume_s and the stages' wait_s add up to `seconds`; with DeviceLoaders
+/// they are means over the devices.
+struct Stats {
+  std::uint64_t samples = 0;     ///< delivered to this process's replicas
+  std::uint64_t steps = 0;       ///< delivered in this run
+  std::uint64_t bytes_read = 0;  ///< from storage, for the samples delivered
+  double seconds = 0;    ///< from the first next() or start() to the end of the data or stop()
+  double consume_s = 0;  ///< spent by the caller between calls of next()
+  double first_batch_s = 0;
+  std::array<StageTime, kStages> stages{};
+  RemoteStats remote{};
+  /// Share of the time since the first batch that the consumer waited.
+  double stall_fraction = 0;
+  std::uint64_t faults = 0;
+  std::uint64_t retries = 0;     ///< reads that were repeated, in the steps delivered
+  std::size_t memory_bytes = 0;  ///< held now, as counted against the budget
+  std::size_t memory_peak_bytes = 0;
+  std::size_t slots = 0;       ///< places for a batch that the ring has
+  std::size_t held_slots = 0;  ///< slots of batches that the caller still holds
+  int threads = 0;             ///< threads that decode
+  int io_threads = 0;          ///< threads that read ahead
+  /// The part (of Loader::devices()) whose consumer keeps the others waiting: it is behind them,
+  /// and holds the slots that they need. None when no consumer waits for another.
+  std::optional<std::size_t> waiting_for{};
+  /// Of other languages, which sources and transforms call, since this run began. Calls of other
+  /// loaders of the same plan count, too.
+  std::vector<FunctionTime> functions{};
+
+  [[nodiscard]] const StageTime& operator[](Stage stage) const noexcept {
+    return stages[static_cast<std::size_t>(stage)];
+  }
+  [[nodiscard]] double wait_s() const noexcept {
+    double total = 0;
+    for (const StageTime& stage : stages) total += stage.wait_s;
+    return total;
+  }
+  /// The stage that the consumer waited for longest, or "consumer" when it waited less than 2% of
+  /// the time.
+  [[nodiscard]] std::string_view bottleneck() const noexcept;
+};
+
+/// Told when a stage of a batch begins and ends, on the thread that does it.
+///
+/// Threads  called from all of the loader's threads at once; must not call the loader.
+class StageObserver {
+ public:
+  virtual ~StageObserver() = default;
+  /// read and decode come once per sample, with its row in this process's part of the batch, but
+  /// read once for samples that are read together, with the first one's; the others once per batch,
+  /// with row 0. device_transform comes both ways: for each sample that goes to a host device, and for the batch.
+  virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
+  virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
+  /// A GPU copied, decoded or transformed a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,
+  /// when its memory is used again. Timing costs a few events a batch.
+  virtual void on_device(const Device& device, Stage stage, std::uint64_t step,
+                         std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+    (void)device, (void)stage, (void)step, (void)begin_ns, (void)end_ns;
+  }
+};
+
+// ---- what the iterator yields: one global batch's share of this process, part by device ----
+
+namespace batch {
+class BatchLayout;
+}
+namespace device {
+class DeviceSlice;
+}
+
+namespace loader {
+struct StepInfo;
+}
+
+/// One replica's rows of a global batch, on its device.
+///
+/// Owns     its slot, for as long as any copy of it lives; it may outlive the loader.
+/// Threads  a value; copies may be used on different threads.
+class DeviceBatch {
+ public:
+  DeviceBatch(std::shared_ptr<const loader::StepInfo> info, std::size_t part,
+              std::shared_ptr<device::DeviceSlice> slice)
+      : info_(std::move(info)), part_(part), slice_(std::move(slice)) {}
+
+  [[nodiscard]] const Device& device() const noexcept;
+  /// The replica's number over all processes.
+  [[nodiscard]] std::uint32_t replica() const noexcept;
+  [[nodiscard]] std::uint64_t step() const noexcept;
+  /// Rows, padding included; may be 0 at the end of the data.
+  [[nodiscard]] std::uint64_t size() const noexcept;
+  /// Sample IDs of the rows, in order; shorter than size() when the batch was padded.
+  [[nodiscard]] std::span<const SampleId> samples() const noexcept;
+
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept;
+  /// One field of all rows, in device memory (host memory on a host device).
+  ///
+  /// Shapes  [size(), …]
+  /// Stream  on a CUDA device call wait_on(s) before reading on s
+  /// Errors  std::invalid_argument  there is no such field; names those there are
+  [[nodiscard]] TensorView operator[](std::string_view field) const;
+  /// Payload over all fields; padding between them is left out.
+  [[nodiscard]] std::size_t bytes() const noexcept;
+
+  /// Makes `stream` wait until this part has arrived; the host does not wait. The memory is reused only when all work that
+  /// was queued on `stream` before this batch is destroyed has finished.
+  ///
+  /// Stream  must outlive this batch. Does nothing on a host device.
+  /// Errors  CudaError
+  void wait_on(StreamHandle stream) const;
+  /// Queues a copy of a field to the caller's memory, for example the static inputs of a training
+  /// step that was captured as a CUDA graph. Bytes after a short batch stay unchanged.
+  ///
+  /// Units   `bytes` of room at `destination`, on this device
+  /// Stream  on `stream`, which waits as with wait_on; on a host device it is done on return
+  /// Errors  std::invalid_argument  no such field, or too little room; CudaError
+  void copy_to(std::string_view field, void* destination, std::size_t bytes,
+               StreamHandle stream) const;
+  /// Lets the host wait until this part has arrived.
+  void synchronize() const;
+
+ private:
+  std::shared_ptr<const loader::StepInfo> info_;
+  std::size_t part_;
+  std::shared_ptr<device::DeviceSlice> slice_;
+};
+
+/// One step of training: a DeviceBatch for every device of this process.
+///
+/// Owns  its parts.
+class Step {
+ public:
+  Step(std::shared_ptr<const loader::StepInfo> info, std::vector<DeviceBatch> parts)
+      : info_(std::move(info)), parts_(std::move(parts)) {}
+
+  /// Counted from 0 at the very start, also after a resume.
+  [[nodiscard]] std::uint64_t number() const noexcept;
+  /// The epoch of the global batch's first sample.
+  [[nodiscard]] std::uint32_t epoch() const noexcept;
+  /// Samples in the global batch, over all processes.
+  [[nodiscard]] std::uint64_t global_samples() const noexcept;
+  /// This process's samples, in row order over its parts.
+  [[nodiscard]] std::span<const SampleId> samples() const noexcept;
+  /// Tolerated faults in this process's rows.
+  [[nodiscard]] std::span<const Fault> faults() const noexcept;
+  /// Of this process's rows; zero unless LoaderOptions::digest. Waits until CUDA devices have hashed theirs.
+  ///
+  /// Errors  CudaError  a device is lost
+  [[nodiscard]] Digest digest() const;
+  /// The same of what device transforms made; zero unless LoaderOptions::digest_transformed.
+  ///
+  /// Errors  CudaError  a device is lost
+  [[nodiscard]] Digest transformed_digest() const;
+
+  /// Number of parts: this process's devices.
+  [[nodiscard]] std::size_t size() const noexcept { return parts_.size(); }
+  /// Errors  std::out_of_range  there is no such part; says how many there are
+  [[nodiscard]] const DeviceBatch& operator[](std::size_t part) const;
+  [[nodiscard]] auto begin() const noexcept { return parts_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return parts_.end(); }
+
+ private:
+  std::shared_ptr<const loader::StepInfo> info_;
+  std::vector<DeviceBatch> parts_;
+};
+
+// ---- a batch's tensors for other libraries, without a copy ----
+
+/// A field as DLPack's managed tensor, as torch's at::fromDLPack(), tvm and others take it.
+///
+/// Owns    the batch's slot until the caller calls its deleter, which may be on any thread
+/// Stream  as operator[]: on a CUDA device call wait_on(s) before the tensor is read on s
+/// Errors  std::invalid_argument  there is no such field
+[[nodiscard]] DLManagedTensor* to_dlpack(const DeviceBatch& batch, std::string_view field);
+
+/// What numpy's __array_interface__ and __cuda_array_interface__ (version 3) say of a tensor; with
+/// it a binding can write that dictionary.
+struct ArrayInterface {
+  std::uintptr_t data = 0;
+  std::vector<std::int64_t> shape;
+  std::string typestr;  ///< "<f4", "|u1" and so on; bf16 has none, and is empty
+  int version = 3;
+};
+/// Stream  as operator[]
+/// Errors  std::invalid_argument  there is no such field
+[[nodiscard]] ArrayInterface array_interface(const DeviceBatch& batch, std::string_view field);
+
+// ---- one device's side of a Loader, for a consumer thread of its own ----
+
+class Loader;
+namespace loader {
+class Run;
+}
+
+/// One device's side of a loader: delivers that device's part of every step, in order. A consumer
+/// that falls behind holds the slots of what it has not taken, so the others can be ahead of it by
+/// the depth of prefetch_to_devices and then wait; Stats::waiting_for names it. All devices
+/// see the end, or an error, in the same step.
+///
+/// Threads  one thread per DeviceLoader; it may outlive the Loader, and then has no more data.
+class DeviceLoader {
+ public:
+  class Iterator;
+
+  /// This device's part of the next step, or none once the data has ended, and on every later call.
+  ///
+  /// Errors  as Loader::next()
+  [[nodiscard]] std::optional<DeviceBatch> next();
+  /// As Loader::wait_for().
+  [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout);
+  [[nodiscard]] const Device& device() const noexcept;
+  [[nodiscard]] std::size_t part() const noexcept { return part_; }
+
+  [[nodiscard]] Iterator begin();
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  friend class Loader;
+  DeviceLoader(std::shared_ptr<loader::Run> run, std::size_t part)
+      : run_(std::move(run)), part_(part) {}
+
+  std::shared_ptr<loader::Run> run_;
+  std::size_t part_;
+};
+
+/// An input iterator; holds one batch until it is advanced.
+class DeviceLoader::Iterator {
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = DeviceBatch;
+  using difference_type = std::ptrdiff_t;
+
+  explicit Iterator(DeviceLoader& loader) : loader_(&loader) { ++*this; }
+  [[nodiscard]] const DeviceBatch& operator*() const { return *batch_; }
+  [[nodiscard]] const DeviceBatch* operator->() const { return &*batch_; }
+  Iterator& operator++() {
+    batch_.reset();
+    batch_ = loader_->next();
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const Iterator& it, std::default_sentinel_t) { return !it.batch_; }
+
+ private:
+  DeviceLoader* loader_;
+  std::optional<DeviceBatch> batch_;
+};
+
+// ---- the running input pipeline ----
 
 class Dataset;
 class Epochs;

@@ -14,9 +14,8 @@
 #include <vector>
 
 #include <penstock/batch/slicing.hpp>
-#include <penstock/core/agreement.hpp>
-#include <penstock/core/enum_names.hpp>
-#include <penstock/core/launcher.hpp>
+#include <penstock/core/fields.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/order/mix.hpp>
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <penstock/core/enum_names.hpp>
+#include <penstock/core/fields.hpp>
 
 namespace penstock {
 

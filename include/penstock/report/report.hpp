@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/loader/loader.hpp>
-#include <penstock/loader/stats.hpp>
 
 namespace penstock {
 

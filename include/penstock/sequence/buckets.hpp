@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/core/enum_names.hpp>
-#include <penstock/core/geometry.hpp>
-#include <penstock/core/range.hpp>
+#include <penstock/core/fields.hpp>
+#include <penstock/core/tensor.hpp>
 
 namespace penstock {
 

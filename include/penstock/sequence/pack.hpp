@@ -1,4 +1,4 @@
-// sequence/pack: documents of any length in rows of one length, with what attention needs to keep them apart.
+// sequence/pack: documents made rows of one length, by cutting their tokens into blocks or by packing them.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,53 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/core/enum_names.hpp>
+#include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/source.hpp>
 
 namespace penstock {
+
+// ---- all documents one behind the other, cut into blocks of one length ----
+
+/// For Dataset::blocks.
+struct BlockOptions {
+  static constexpr const char* kName = "blocks";  ///< in plans
+
+  std::int64_t length = 0;  ///< tokens of a block
+  /// tokens from the beginning of one block to that of the next, by default `length`; with 1 a block begins at every token,
+  /// as nanoGPT draws them
+  std::optional<std::int64_t> stride{};
+  /// whether there is a second field, of the token that follows each, also across the ends of documents and blocks; Hugging
+  /// Face's models shift labels themselves, and take the tokens as labels
+  bool labels = true;
+  DType dtype =
+      DType::i64;  ///< type of the tokens: i32, i64, or the source's, which needs no conversion
+  std::string field = "tokens";  ///< the field of the source, integers of shape [?]
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, BlockOptions& options) {
+  visit.required("length", options.length);
+  visit("stride", options.stride);
+  visit("labels", options.labels);
+  visit("dtype", options.dtype);
+  visit("field", options.field);
+}
+
+namespace sequence {
+
+/// A source whose record i is block i. What is left behind the last whole block is in none.
+///
+/// Memory  one number for every 64 documents.
+/// Shapes  tokens [length]; with labels, labels [length].
+/// Errors  std::invalid_argument  a length or stride below 1; another type; no such field
+///         Error                  a document whose length is not known or damaged
+/// A document that cannot be read, and a token that the type does not hold, are Faults of the blocks that they are in.
+[[nodiscard]] SourcePtr blocks(SourcePtr documents, const BlockOptions& options);
+
+}  // namespace sequence
+
+// ---- documents of any length in rows of one length, with what attention needs to keep them apart ----
 
 /// Into which row a document goes.
 enum class PackMethod : std::uint8_t {
@@ -142,4 +184,5 @@ namespace sequence {
 [[nodiscard]] std::optional<PackSummary> pack_summary(const Source& source);
 
 }  // namespace sequence
+
 }  // namespace penstock

@@ -1,20 +1,173 @@
-// source/source: where a record's bytes come from.
+// source/source: numbered records with random access, and what a source returns for one of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/function_time.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
-#include <penstock/source/record.hpp>
 
 namespace penstock {
+
+// ---- a field of a source under another name ----
+
+struct FieldName {
+  std::string field;  ///< of the source
+  std::string name;   ///< what it is called from here on
+
+  friend bool operator==(const FieldName&, const FieldName&) = default;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, FieldName& name) {
+  visit.required("field", name.field);
+  visit.required("name", name.name);
+}
+
+// ---- what a source returns for one sample number ----
+
+/// The fields of one record, in the order of Source::fields(). A field is a view into memory that
+/// the source keeps for as long as it lives (a mapped file), or into this record's own buffer.
+/// Records are reused: the buffer grows to the largest record seen and stays.
+///
+/// Threads  one at a time.
+class Record {
+ public:
+  /// Empties the record for the next sample; the buffer keeps its capacity.
+  void reset(std::size_t fields) {
+    fields_.assign(fields, ConstTensorView{});
+    used_ = 0;
+    bytes_read_ = 0;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
+  [[nodiscard]] ConstTensorView& operator[](std::size_t field) noexcept { return fields_[field]; }
+  [[nodiscard]] const ConstTensorView& operator[](std::size_t field) const noexcept {
+    return fields_[field];
+  }
+
+  /// Sets one field. Built in place: a view that is made first and copied costs 15 ns more, since
+  /// its parts are read back before they have reached the cache.
+  void set(std::size_t field, const std::byte* data, DType dtype, const Shape& shape) noexcept {
+    std::construct_at(&fields_[field], data, dtype, shape);
+  }
+
+  /// `bytes` of this record's own memory, 16-byte aligned, followed by 64 zero bytes that may be
+  /// read. Valid until reset(); each call uses the next of the record's blocks, which keep their
+  /// capacity unless the room is needed.
+  ///
+  /// Errors  Fault  this record's blocks would be more than the limit; what earlier ones left does
+  ///                not count
+  [[nodiscard]] Result<std::span<std::byte>> allocate(std::size_t bytes);
+
+  /// Memory for a field that the source makes itself, of the size that fields() promises: its place in the batch, where
+  /// nothing transforms it and the record is read by who decodes it, else as by allocate(). In the batch it is aligned
+  /// for no more than its type, and nothing behind it may be read. What it held is undefined. The field is to be set to
+  /// what is returned.
+  ///
+  /// Errors  Fault  as of allocate()
+  [[nodiscard]] Result<std::span<std::byte>> make_room(std::size_t field, std::size_t bytes);
+  /// Said by the loader before it reads: where each field belongs, empty for one that has no place yet.
+  void set_places(std::span<const std::span<std::byte>> places) {
+    places_.assign(places.begin(), places.end());
+  }
+
+  /// Said before it reads by who needs no more than the first bytes of each field of shape [?], an image's header, say:
+  /// a source may leave the others out, and not read them. All of them, unless it is said.
+  void set_head(std::size_t bytes) noexcept { head_ = bytes; }
+  [[nodiscard]] std::size_t head() const noexcept { return head_; }
+
+  /// Another record inside this one, for a source that joins several. It keeps its memory, which
+  /// counts as this one's.
+  [[nodiscard]] Record& part(std::size_t index);
+  /// For a part that is read by a number of its own: its random numbers are then those of that record.
+  void set_number(std::uint64_t number) noexcept { sample_.number = number; }
+
+  /// Random numbers of the sample that is read, for a source that makes samples: the same for one
+  /// seed, source, epoch, number and draw, on any thread and after a resume.
+  [[nodiscard]] Random random() const noexcept { return {random_key_, sample_, random_stream_}; }
+  /// Whether the loader has been stopped meanwhile: a read that waits for long asks now and then, on the
+  /// thread that reads, and returns a Fault.
+  [[nodiscard]] bool is_unwanted() const noexcept;
+  /// Said by the loader before it reads.
+  void set_sample(const SampleId& sample, const RandomKey& key) noexcept {
+    sample_ = sample;
+    random_key_ = key;
+  }
+
+  /// All fields, in the order of Source::fields().
+  [[nodiscard]] std::span<const ConstTensorView> views() const noexcept { return fields_; }
+
+  /// The most that allocate() may hold in all; the loader gives each worker its share of the byte
+  /// budget.
+  void set_limit(std::size_t bytes) noexcept { limit_ = bytes; }
+
+  /// Bytes that came from storage for this record; counts in Stats::bytes_read.
+  void add_bytes_read(std::uint64_t bytes) noexcept { bytes_read_ += bytes; }
+  [[nodiscard]] std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  /// Bytes held by the buffer, for the loader's budget.
+  [[nodiscard]] std::size_t memory_bytes() const noexcept;
+
+ private:
+  struct Block {
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t capacity = 0;
+  };
+  [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
+
+  std::vector<ConstTensorView> fields_;
+  std::vector<Block> blocks_;
+  std::vector<std::unique_ptr<Record>> parts_;
+  std::vector<std::span<std::byte>> places_;  // kept by reset()
+  std::size_t limit_ = SIZE_MAX;
+  std::size_t head_ = SIZE_MAX;
+  std::size_t used_ = 0;  // blocks handed out since reset()
+  std::uint64_t bytes_read_ = 0;
+  SampleId sample_{};
+  RandomKey random_key_{};
+  std::uint16_t random_stream_ = 0;  // parts have numbers of their own
+};
+
+namespace source {
+
+/// `shape` with its dynamic extent, if it has one, made to hold `elements`.
+///
+/// Errors  std::invalid_argument  they do not fit, or more than one extent is dynamic
+[[nodiscard]] Shape fit_shape(std::size_t elements, const Shape& shape);
+
+/// A view of a vector, an array or a span; a dynamic extent in `shape` is worked out.
+///
+///   values(std::vector<float>(12), {kDynamic, 4})  ==  f32 [3,4]
+///
+/// Owns    nothing: `range` must live as long as the view is used.
+/// Errors  std::invalid_argument  the values do not make up the shape
+template <class Range>
+requires(!std::is_arithmetic_v<Range>)  //
+    [[nodiscard]] ConstTensorView values(const Range& range, const Shape& shape = {kDynamic}) {
+  const std::span span(range);
+  return {std::as_bytes(span).data(), dtype_of<typename decltype(span)::element_type>(),
+          fit_shape(span.size(), shape)};
+}
+
+/// A view of one number, of shape [].
+///
+/// Owns    nothing: `number` must live as long as the view is used.
+template <class T>
+requires std::is_arithmetic_v<T>
+[[nodiscard]] ConstTensorView value(const T& number) {
+  return {std::as_bytes(std::span(&number, 1)).data(), dtype_of<T>(), {}};
+}
+
+}  // namespace source
+
+// ---- where a record's bytes come from ----
 
 /// What is known of a record without decoding it. Image folders, tar shards and TFRecord files know
 /// labels and sizes; other sources need not.

@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/core/enum_names.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/fields.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
+#include <penstock/sync/rendezvous.hpp>
 
 namespace penstock {
 
@@ -159,5 +161,102 @@ class Communicator {
   std::uint32_t size_;
   Device device_;
 };
+
+// ---- texts of all ranks, over a communicator ----
+
+/// For require_agreement(). Each call is two collective calls.
+///
+/// Owns    nothing: the communicator outlives it
+/// Errors  std::invalid_argument  the communicator's buffers do not lie on the host
+[[nodiscard]] Exchange exchange_over(Communicator& communicator);
+
+/// The root's text, in all processes: of a file that only it has, say. Two collective calls.
+///
+/// Errors  std::invalid_argument  as exchange_over()
+[[nodiscard]] std::string broadcast_text(Communicator& communicator, const std::string& text,
+                                         std::uint32_t root = 0);
+
+// ---- processes started by mpirun or srun, on host memory. Link penstock::mpi ----
+
+struct MpiOptions {
+  /// How long a collective waits for the others. MPI itself notices a dead process, and its
+  /// launcher then ends the whole job; this is for those that are late.
+  Seconds timeout{300};
+  /// As GlooOptions::any_order.
+  bool any_order = false;
+};
+
+/// All processes of MPI_COMM_WORLD, by messages on a communicator of our own. MPI is initialised,
+/// with MPI_THREAD_MULTIPLE, unless the program has done so, and is then finalised when it ends.
+///
+/// Where a call has taken too long, and no communicator was made since, the process ends without MPI_Finalize, which would
+/// wait for the one that is stuck; the launcher then ends the whole job. If the stuck process continues
+/// before that, MPI may still read or write the memory of the call that failed: it cannot take back a message.
+///
+/// A collective call: all processes make it.
+///
+/// Errors  Error  the program has initialised MPI without MPI_THREAD_MULTIPLE, or finalised it
+[[nodiscard]] std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options = {});
+
+// ---- processes on host memory; the others survive the death of one. Link penstock::gloo ----
+
+struct GlooOptions {
+  /// How long a collective waits for the others.
+  Seconds timeout{300};
+  /// Fewer messages for sums, means and products in all_reduce of 65 bytes to 1 MiB, by recursive halving and doubling. The last
+  /// bits of floats then depend on the number of processes; they are the same on all ranks and in every run. Set the same value
+  /// in every process. 16-bit floats, and all other calls, stay as they are.
+  bool any_order = false;
+};
+
+/// The processes of a rendezvous, over TCP. It keeps the rendezvous, which knows at once who died.
+///
+/// A duplicate that leaves in the middle of a call, while its data are on their way, ends the connections of all
+/// duplicates: Gloo would read and write the caller's memory for as long as they last.
+///
+/// A collective call: all processes make it.
+///
+/// Errors  Error  the others cannot be reached
+[[nodiscard]] std::unique_ptr<Communicator> gloo_communicator(
+    std::shared_ptr<Rendezvous> rendezvous, const GlooOptions& options = {});
+
+// ---- CUDA devices of any number of processes and machines. NCCL is opened when it is first used, so that programs start where it is absent ----
+
+/// NCCL cannot be found, or one of its calls failed.
+class NcclError : public Error {
+ public:
+  NcclError(int code, const std::string& message) : Error(message), code_(code) {}
+  /// The ncclResult_t, as a number.
+  [[nodiscard]] int code() const noexcept { return code_; }
+
+ private:
+  int code_;
+};
+
+struct NcclOptions {
+  /// How long to wait for the others to join, and for a collective to finish.
+  Seconds timeout{300};
+};
+
+/// 128 bytes from which a group is made: one rank asks for them and gives them to the others.
+///
+/// Errors  NcclError  NCCL cannot be found; says where it was looked for
+[[nodiscard]] std::string nccl_unique_id();
+
+/// One rank of a group on CUDA devices, the bytes carried by the caller. A collective call.
+///
+/// Calls return when their work is queued. A thread of the communicator watches it: what fails, or
+/// is not done in time, is aborted, so that streams continue, and the next call throws.
+///
+/// Errors  NcclError, CudaError
+///         SyncError  the others did not join in time
+[[nodiscard]] std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id,
+                                                              std::uint32_t rank,
+                                                              std::uint32_t size,
+                                                              const Device& device,
+                                                              const NcclOptions& options = {});
+/// One rank for each process of a rendezvous, which also tells who died or is late.
+[[nodiscard]] std::unique_ptr<Communicator> nccl_communicator(
+    std::shared_ptr<Rendezvous> rendezvous, const Device& device, const NcclOptions& options = {});
 
 }  // namespace penstock

@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include <penstock/core/launcher.hpp>
+#include <penstock/core/process.hpp>
 
 namespace penstock {
 
 struct RendezvousOptions {
   /// How long to wait for the others to come, and for a key.
-  double timeout_s = 60;
+  Seconds timeout{60};
   /// Distinguishes this run from others at the same address and port: processes of another run are rejected. A file and a
   /// ticket have an id and a secret of their own, and use neither this nor `secret`.
   /// Empty: what the launcher says (torchrun's run and restart, mpirun's job, srun's step) and
@@ -28,7 +28,7 @@ struct RendezvousOptions {
   /// transport's own connections (Gloo's, MPI's, NCCL's); what is sent is not encrypted.
   std::string secret;
   /// A machine that answers nothing for so long is taken for dead.
-  double unreachable_s = 60;
+  Seconds unreachable_after{60};
   /// Is told at once, in process 0, what an address and a port alone do not keep out, and in any
   /// process that a name cannot be resolved: the library itself prints nothing.
   std::function<void(const std::string&)> on_warning;
@@ -60,7 +60,7 @@ class Rendezvous {
   /// launcher. Where that port is taken (torchrun's own store may have it) one of the next three.
   ///
   /// Returns when all processes are there. If the address is a name that cannot be resolved, on_warning is called once, and the
-  /// name is tried again until timeout_s is over: it may appear only when process 0 starts.
+  /// name is tried again until the timeout is over: it may appear only when process 0 starts.
   ///
   /// Errors  Error  no such variables; the others did not come in time, and which; another run, or
   ///                another world size, at that address; a secret that is too short, or whose file cannot be read
@@ -95,13 +95,13 @@ class Rendezvous {
   /// Waits until a process sets it.
   ///
   /// Errors  Error  not within the timeout, which is the options' unless given; rank 0 is gone
-  [[nodiscard]] std::string get(std::string_view key, std::optional<double> timeout_s = {});
+  [[nodiscard]] std::string get(std::string_view key, std::optional<Seconds> timeout = {});
   /// 0, 1, 2, …: the n-th call returns n - 1. Put it into keys, to keep those of several users of one rendezvous apart: all
   /// processes must make these calls in the same order.
   [[nodiscard]] std::uint32_t next_number() noexcept;
-  /// Departed peers, crashes first: "process 2 has died". None: all are there. Waits up to `wait_s`
+  /// Departed peers, crashes first: "process 2 has died". None: all are there. Waits up to `wait`
   /// for a departure.
-  [[nodiscard]] std::optional<std::string> departed(double wait_s = 0) const;
+  [[nodiscard]] std::optional<std::string> departed(Seconds wait = Seconds(0)) const;
   /// The same, but only peers that died or broke off: calls in progress with them may never end.
   [[nodiscard]] std::optional<std::string> failure() const;
   /// Calls `body`, on this rendezvous's own thread, when a peer dies or breaks off; at once if
@@ -123,17 +123,17 @@ class Rendezvous {
   /// Tells the others why this process makes no more calls on `communicator` (as in PendingCall). `broke_off`: it left in the
   /// middle of one, so the others must not wait for it. Does not throw.
   void say_farewell(std::uint64_t communicator, bool broke_off, std::string_view why) noexcept;
-  /// The `why` of process `rank`'s say_farewell() on `communicator`. Waits up to `wait_s` for it, and not for a process that is
+  /// The `why` of process `rank`'s say_farewell() on `communicator`. Waits up to `wait` for it, and not for a process that is
   /// gone. None: it has said nothing.
   [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t rank,
                                                        std::uint64_t communicator,
-                                                       double wait_s) const;
+                                                       Seconds wait) const;
   /// Whether anybody has broken off a call on that communicator.
   [[nodiscard]] bool is_broken_off(std::uint64_t communicator) const;
   /// Why a call on that communicator cannot end: "process 2 has died", or what the first one said that left. Who breaks off a
-  /// communicator may say more when the whole process leaves: waits up to `wait_s` for that. None: nothing is known.
+  /// communicator may say more when the whole process leaves: waits up to `wait` for that. None: nothing is known.
   [[nodiscard]] std::optional<std::string> why_broken_off(std::uint64_t communicator,
-                                                          double wait_s) const;
+                                                          Seconds wait) const;
   /// Tells the others that this process makes no more calls, and why. Calls in progress with them
   /// continue. Does not throw.
   void leave(std::string_view why) noexcept;

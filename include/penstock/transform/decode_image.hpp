@@ -1,4 +1,4 @@
-// transform/decode_image: an encoded image becomes a crop of fixed size.
+// transform/decode_image: encoded or decoded images become crops of fixed size.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/core/enum_names.hpp>
+#include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
@@ -16,6 +16,49 @@
 #include <penstock/transform/transform.hpp>
 
 namespace penstock {
+
+// ---- a decoded image becomes a crop of fixed size ----
+
+struct CropImageOptions {
+  static constexpr const char* kName = "crop_image";  ///< in plans
+
+  std::string field = "image";  ///< the field of the pixels, which the crop replaces
+  Crop crop{};                  ///< as in DecodeImageOptions, here and below
+  float flip = 0;
+  ResizeFilter filter = ResizeFilter::bilinear;
+  std::string geometry{};
+  std::vector<std::string> masks{};
+  int mask_fill = 255;
+  DType mask_dtype = DType::u8;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, CropImageOptions& options) {
+  visit("field", options.field);
+  visit.required("crop", options.crop);
+  visit("flip", options.flip);
+  visit("filter", options.filter);
+  visit("geometry", options.geometry);
+  visit.later("masks", options.masks);
+  visit.later("mask_fill", options.mask_fill);
+  visit.later("mask_dtype", options.mask_dtype);
+}
+
+/// decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops,
+/// the same random numbers, the same pixels and the same masks.
+///
+/// A fault: an image without pixels, or smaller than a random_crop without pad_if_needed.
+///
+/// Shapes   in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out:
+///          `field` [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image; with
+///          five_crops or ten_crops a first dimension of as many.
+/// Threads  any number at the same time. While it works, a thread needs four bytes for each pixel that the crop reaches.
+/// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], or two fields of one
+///          name; at bind: another type or shape, a fill of several levels for images of one channel, or a mask whose
+///          type has no `mask_fill`; pillow_bicubic for u16
+[[nodiscard]] TransformPtr crop_image(CropImageOptions options);
+
+// ---- an encoded image becomes a crop of fixed size ----
 
 namespace transform {
 struct ChromaAndDecoder;
@@ -132,5 +175,84 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
 /// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level. Of 16 bits it is
 ///          computed in doubles and rounded once, and pillow_bilinear gives the levels of Pillow's "I;16".
 [[nodiscard]] TransformPtr decode_image(DecodeImageOptions options);
+
+// ---- several crops of one encoded image, which is decoded once ----
+
+/// One field that is made of an image: a crop of it, or several crops that are drawn alike.
+struct ImageView {
+  std::string field;  ///< the name of the field that it makes
+  Crop crop{};        ///< the part of the image, and the size of the sample
+  /// crops in the field, which is its first dimension; 0 for one crop without that dimension, or for those of five_crops
+  /// and ten_crops
+  int count = 0;
+  float flip = 0;  ///< probability of mirroring left to right, drawn for each crop
+  ResizeFilter filter = ResizeFilter::bilinear;  ///< as in DecodeImageOptions
+  /// name of one more field, as DecodeImageOptions::geometry; i32 [count,8], or [8]
+  std::string geometry{};
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ImageView& view) {
+  visit.required("field", view.field);
+  visit.required("crop", view.crop);
+  visit("count", view.count);
+  visit("flip", view.flip);
+  visit("filter", view.filter);
+  visit("geometry", view.geometry);
+}
+
+struct DecodeViewsOptions {
+  static constexpr const char* kName = "decode_views";  ///< in plans
+
+  std::string field = "image";     ///< the field of the encoded bytes
+  std::vector<ImageView> views{};  ///< the fields that replace it, in order
+  double max_megapixels = 200;     ///< as in DecodeImageOptions, here and below
+  bool exif = true;
+  int channels = 3;
+  DType dtype = DType::u8;
+  bool tolerant = false;
+  std::optional<Color> background{};
+  JpegDecoder decoder = JpegDecoder::reference;
+  bool scaled =
+      false;  ///< whether JPEGs are decoded at the largest of the scales that suit all crops
+  std::shared_ptr<JpegIndexStore> index{};  ///< as in DecodeImageOptions, here and below
+  std::shared_ptr<JpegStats> stats{};
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, DecodeViewsOptions& options) {
+  visit("field", options.field);
+  visit.required("views", options.views);
+  visit.template as<transform::ChromaAndDecoder>("decoder", options.decoder);
+  visit("scaled", options.scaled);
+  visit("exif", options.exif);
+  visit("background", options.background);
+  visit.later("channels", options.channels);
+  visit.later("dtype", options.dtype);
+  visit.later("tolerant", options.tolerant);
+  visit("max_megapixels", options.max_megapixels);
+  visit.object("index", options.index);
+  visit.object("stats", options.stats);
+}
+
+/// Makes several crops of one image: those of SimCLR or DINO, or a training and an evaluation crop
+/// side by side. The image is decoded once, row by row, as far as its crops reach; the crops are
+/// resized as the rows arrive.
+///
+/// Each crop draws from a sequence of random numbers of its own: crop i of the view at position k has
+/// number 256 k + i. So a view that is added at the end, or a larger count, changes no other crop,
+/// and the first crop is the one that decode_image would make.
+///
+/// The pixels are those of decode_image, bit for bit, for the same region (with `scaled`, at the
+/// same scale), and the same images are faults; of a JPEG, data below the last of the crops are not
+/// looked at.
+///
+/// Shapes   in: `field` u8 [?]; out, for each view: `dtype` [count,H,W,channels] or [H,W,channels], and its
+///          geometry, i32 [count,8] or [8], if asked for.
+/// Threads  any number at the same time. As decode_image, and for each crop some rows of scratch memory.
+/// Errors   std::invalid_argument  no views or more than 256, or 1,024 crops; an empty crop or name, or a name twice;
+///          a count outside [0,256]; flip outside [0,1]; a limit that is not positive; a level of
+///          the background outside [0,255]; as decode_image for channels and dtype
+[[nodiscard]] TransformPtr decode_views(DecodeViewsOptions options);
 
 }  // namespace penstock

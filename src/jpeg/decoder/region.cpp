@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 
 #include "src/jpeg/decoder/pixels.hpp"
 #include "src/jpeg/index/entry_points.hpp"

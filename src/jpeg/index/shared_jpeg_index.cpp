@@ -21,7 +21,7 @@
 #include <xxhash.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/jpeg/shared_jpeg_index.hpp>
+#include <penstock/jpeg/jpeg_index.hpp>
 
 namespace penstock {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/write_file.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/loader/dataset.hpp>
 
 #include "src/loader/plan/branches.hpp"

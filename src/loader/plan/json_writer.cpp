@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 
 #include "src/augment/operations.hpp"
 #include "src/core/json_fields.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 
 #include "src/core/output_file.hpp"
 #include "src/source/arrays/npy.hpp"

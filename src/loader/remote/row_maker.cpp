@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/loader/dataset.hpp>
 #include <penstock/loader/remote_rows.hpp>

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
-#include <penstock/core/sample_id.hpp>
 #include <penstock/loader/options.hpp>
 #include <penstock/loader/remote_rows.hpp>
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/loader/remote_rows.hpp>
 

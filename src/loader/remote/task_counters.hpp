@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include <penstock/loader/stats.hpp>
+#include <penstock/loader/loader.hpp>
 
 namespace penstock::loader {
 

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include <penstock/device/dlpack.hpp>
-#include <penstock/loader/dlpack.hpp>
+#include <penstock/loader/loader.hpp>
 
 namespace penstock {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
 
 #include "src/core/start_thread.hpp"
 #include "src/loader/run/observed.hpp"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include <penstock/loader/loader.hpp>
 #include <penstock/loader/options.hpp>
-#include <penstock/loader/state.hpp>
 
 #include "src/loader/plan/plan.hpp"
 #include "src/loader/run/batch_form.hpp"

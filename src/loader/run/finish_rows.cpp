@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 
 #include "src/loader/run/observed.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <penstock/loader/stats.hpp>
+#include <penstock/loader/loader.hpp>
 
 #include "src/loader/run/in_flight.hpp"
 

@@ -2,7 +2,7 @@
 // penstock. Without such a tool it costs a test of a pointer; in a build without CUDA, nothing.
 #pragma once
 
-#include <penstock/loader/stats.hpp>
+#include <penstock/loader/loader.hpp>
 
 #ifdef PENSTOCK_HAVE_CUDA
 #include <nvtx3/nvToolsExt.h>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <penstock/loader/stats.hpp>
+#include <penstock/loader/loader.hpp>
 
 #include "src/loader/run/nvtx_range.hpp"
 

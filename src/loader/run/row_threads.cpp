@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/core/start_thread.hpp"

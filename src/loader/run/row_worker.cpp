@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 
 #include "src/loader/run/finish_rows.hpp"
 #include "src/loader/run/observed.hpp"

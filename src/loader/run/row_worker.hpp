@@ -11,8 +11,8 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
+#include <penstock/loader/loader.hpp>
 #include <penstock/loader/options.hpp>
-#include <penstock/loader/stats.hpp>
 #include <penstock/source/source.hpp>
 
 #include "src/batch/layout.hpp"

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <penstock/core/clock.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/loader/plan/describe.hpp"

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include <penstock/core/agreement.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/loader/loader.hpp>
 
 #include "src/loader/plan/plan.hpp"

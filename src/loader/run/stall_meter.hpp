@@ -7,7 +7,7 @@
 #include <deque>
 #include <optional>
 
-#include <penstock/loader/stats.hpp>
+#include <penstock/loader/loader.hpp>
 
 namespace penstock::loader {
 

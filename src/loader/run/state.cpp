@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <penstock/loader/state.hpp>
+#include <penstock/loader/loader.hpp>
 
 #include "src/core/json_fields.hpp"
 #include "src/loader/run/fault_json.hpp"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <penstock/loader/stats.hpp>
+#include <penstock/loader/loader.hpp>
 
 namespace penstock {
 

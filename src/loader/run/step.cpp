@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/loader/step.hpp>
+#include <penstock/loader/loader.hpp>
 
 #include "src/device/transfer.hpp"
 #include "src/loader/run/batch_form.hpp"

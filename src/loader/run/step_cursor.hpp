@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <vector>
 
-#include <penstock/core/sample_id.hpp>
+#include <penstock/core/error.hpp>
 
 #include "src/batch/slicing.hpp"
 #include "src/loader/plan/order.hpp"

@@ -5,9 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include <penstock/core/digest.hpp>
 #include <penstock/core/error.hpp>
-#include <penstock/core/sample_id.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/device/device.hpp>
 
 #include "src/batch/slicing.hpp"

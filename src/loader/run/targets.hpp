@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <penstock/core/sample_id.hpp>
+#include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device_transform.hpp>
 

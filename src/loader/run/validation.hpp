@@ -1,8 +1,8 @@
 // loader/run/validation: rejects what a run cannot do with its plan, and says what to do instead.
 #pragma once
 
+#include <penstock/loader/loader.hpp>
 #include <penstock/loader/options.hpp>
-#include <penstock/loader/state.hpp>
 
 #include "src/loader/run/engine_config.hpp"
 

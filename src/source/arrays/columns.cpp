@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 
 #include "src/source/hash_ends.hpp"
 

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/source/images.hpp>
 
 #include "src/source/catalog.hpp"

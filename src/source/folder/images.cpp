@@ -4,8 +4,7 @@
 #include <utility>
 
 #include <penstock/source/images.hpp>
-#include <penstock/source/tfrecord.hpp>
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/storage.hpp"

@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <penstock/core/digest.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
 
 #include "src/storage/local/file.hpp"
 

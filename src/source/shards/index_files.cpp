@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <penstock/core/digest.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/storage/cache/default_cache.hpp"

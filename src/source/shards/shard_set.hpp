@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 
 #include "src/source/shards/shard_files.hpp"
 #include "src/source/shards/shard_index.hpp"

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/digest.hpp>
-#include <penstock/source/generator.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/source/stream.hpp>
 
 #include "src/source/stream/arrived.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <penstock/core/tensor.hpp>
-#include <penstock/source/record.hpp>
+#include <penstock/source/source.hpp>
 
 namespace penstock::source {
 

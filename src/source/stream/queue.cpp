@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/digest.hpp>
-#include <penstock/source/queue.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/source/stream.hpp>
 
 #include "src/source/stream/queue_core.hpp"
 

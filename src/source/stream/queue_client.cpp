@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/remote_queue.hpp>
+#include <penstock/source/stream.hpp>
 
 #include "src/source/stream/packing.hpp"
 #include "src/source/stream/queue_protocol.hpp"

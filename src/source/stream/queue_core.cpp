@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 
 #include "src/core/exception_text.hpp"
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include <penstock/source/queue.hpp>
+#include <penstock/source/stream.hpp>
 
 #include "src/source/stream/arrived.hpp"
 

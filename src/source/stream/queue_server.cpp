@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include <penstock/core/error.hpp>
-#include <penstock/source/remote_queue.hpp>
+#include <penstock/source/stream.hpp>
 
 #include "src/core/start_thread.hpp"
 #include "src/source/stream/queue_core.hpp"

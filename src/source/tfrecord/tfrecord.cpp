@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/source/arrays/columns.hpp"
 #include "src/source/catalog.hpp"

@@ -1,7 +1,7 @@
 #include <array>
 #include <cstring>
 
-#include <penstock/source/tfrecord.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/core/output_file.hpp"
 #include "src/source/tfrecord/crc32c.hpp"

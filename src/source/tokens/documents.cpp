@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 #include <penstock/source/tokens.hpp>
 
 #include "src/source/hash_ends.hpp"

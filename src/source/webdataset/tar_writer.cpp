@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/core/byte_sink.hpp"
 #include "src/source/webdataset/tar_header.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/source/webdataset.hpp>
+#include <penstock/source/shards.hpp>
 
 #include "src/core/lower_case.hpp"
 #include "src/source/arrays/columns.hpp"

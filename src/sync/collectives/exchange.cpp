@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/sync/exchange.hpp>
+#include <penstock/sync/communicator.hpp>
 
 namespace penstock {
 

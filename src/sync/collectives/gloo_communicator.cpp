@@ -18,7 +18,7 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 
-#include <penstock/sync/gloo.hpp>
+#include <penstock/sync/communicator.hpp>
 
 #include "src/sync/collectives/process_communicator.hpp"
 
@@ -81,8 +81,8 @@ class Store final : public gloo::rendezvous::Store {
   }
 
   [[nodiscard]] std::string wait_for(const std::string& key) {
-    const std::chrono::duration<double> left = deadline_ - SteadyClock::now();
-    return rendezvous_.get(prefix_ + key, std::max(left.count(), 0.0));
+    const Seconds left = deadline_ - SteadyClock::now();
+    return rendezvous_.get(prefix_ + key, std::max(left, Seconds(0)));
   }
 
  private:
@@ -240,8 +240,8 @@ class GlooLinks final : public sync::Links {
   }
   [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t peer,
                                                        Deadline deadline) override {
-    const std::chrono::duration<double> left = deadline - SteadyClock::now();
-    return mesh_->rendezvous->farewell_of(peer, channel(), left.count());
+    const Seconds left = deadline - SteadyClock::now();
+    return mesh_->rendezvous->farewell_of(peer, channel(), left);
   }
   void leave_process(const std::string& why, bool broke_off) noexcept override {
     if (channel_ != 0) return;  // a duplicate's end is not the process's
@@ -287,7 +287,7 @@ class GlooLinks final : public sync::Links {
   }
 
  private:
-  static constexpr double kExplanation = 1;
+  static constexpr Seconds kExplanation{1};
   // What one has sent that has left in order is on its way for so long at most.
   static constexpr double kOnItsWay = 5;
   // Of a message's number; the rest counts.
@@ -347,8 +347,8 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
   auto mesh = std::make_shared<Mesh>();
   mesh->rendezvous = std::move(rendezvous);
   Rendezvous& meeting = *mesh->rendezvous;
-  const auto timeout =
-      std::chrono::milliseconds(static_cast<std::int64_t>(std::min(options.timeout_s, 1e9) * 1e3));
+  const auto timeout = std::chrono::milliseconds(
+      static_cast<std::int64_t>(std::min(options.timeout.count(), 1e9) * 1e3));
   if (meeting.world() > 1) {
     const NoSigpipe quiet;
     try {
@@ -361,7 +361,7 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
       mesh->context->setTimeout(std::max(timeout / 5, std::chrono::milliseconds(1)));
       mesh->number = meeting.next_number();
       const std::string prefix = fmt::format("gloo {}/", mesh->number);
-      Store store(meeting, prefix, sync::deadline_in(options.timeout_s));
+      Store store(meeting, prefix, sync::deadline_in(options.timeout.count()));
       mesh->context->connectFullMesh(store, device);
       mesh->context->setTimeout(timeout);
       // The rendezvous must stay until all are connected.
@@ -379,7 +379,7 @@ std::unique_ptr<Communicator> gloo_communicator(std::shared_ptr<Rendezvous> rend
     }
   }
   return std::make_unique<sync::ProcessCommunicator>(std::make_unique<GlooLinks>(mesh),
-                                                     options.timeout_s, options.any_order);
+                                                     options.timeout.count(), options.any_order);
 }
 
 }  // namespace penstock

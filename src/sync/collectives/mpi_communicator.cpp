@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <penstock/sync/mpi.hpp>
+#include <penstock/sync/communicator.hpp>
 
 #include "src/sync/collectives/process_communicator.hpp"
 
@@ -419,7 +419,7 @@ std::unique_ptr<Communicator> mpi_communicator(const MpiOptions& options) {
   check(MPI_Barrier(session->comm()), "MPI_Barrier");
   session->all_are_here();
   return std::make_unique<sync::ProcessCommunicator>(std::make_unique<MpiLinks>(session, channel),
-                                                     options.timeout_s, options.any_order);
+                                                     options.timeout.count(), options.any_order);
 }
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // Stands in for the CUDA side in a build without CUDA, or without NCCL's header.
 #include <penstock/core/error.hpp>
-#include <penstock/sync/nccl.hpp>
+#include <penstock/sync/communicator.hpp>
 
 #include "src/sync/device/cuda_support.hpp"
 #include "src/sync/gradients/gradient_engine.hpp"
@@ -36,7 +36,7 @@ std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous>, con
 
 namespace sync {
 
-std::unique_ptr<GradientEngine> GradientEngine::open_cuda(Exchange&) { refuse(); }
+std::unique_ptr<GradientEngine> GradientEngine::open_cuda(GradientExchange&) { refuse(); }
 std::shared_ptr<std::byte> cuda_allocate(int, std::size_t) { refuse(); }
 void cuda_copy(int, std::byte*, const std::byte*, std::size_t) { refuse(); }
 void cuda_move_elements(int, const std::byte*, DType, std::byte*, DType, std::size_t, const Move&,

@@ -17,7 +17,7 @@ namespace {
 /// exchanges and one unpacks, so that a bucket is packed while the one before it travels.
 class CudaGradientEngine final : public GradientEngine {
  public:
-  explicit CudaGradientEngine(Exchange& exchange)
+  explicit CudaGradientEngine(GradientExchange& exchange)
       : exchange_(exchange),
         device_(exchange.communicator->device().index),
         packing_(device_),
@@ -183,7 +183,7 @@ class CudaGradientEngine final : public GradientEngine {
               static_cast<std::size_t>(data.shape().elements()), how, rows, stream.get());
   }
 
-  Exchange& exchange_;
+  GradientExchange& exchange_;
   int device_;
   device::CudaStream packing_;
   device::CudaStream exchanging_;
@@ -198,7 +198,7 @@ class CudaGradientEngine final : public GradientEngine {
 
 }  // namespace
 
-std::unique_ptr<GradientEngine> GradientEngine::open_cuda(Exchange& exchange) {
+std::unique_ptr<GradientEngine> GradientEngine::open_cuda(GradientExchange& exchange) {
   return std::make_unique<CudaGradientEngine>(exchange);
 }
 

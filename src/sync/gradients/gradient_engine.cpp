@@ -4,13 +4,13 @@
 
 namespace penstock::sync {
 
-DType Exchange::wire_of(const GradientBucket& bucket) const noexcept {
+DType GradientExchange::wire_of(const GradientBucket& bucket) const noexcept {
   const bool narrowed =
       options.wire && is_float(bucket.dtype) && size_of(bucket.dtype) > size_of(*options.wire);
   return narrowed && communicator->size() > 1 ? *options.wire : bucket.dtype;
 }
 
-Scaling scaling_of(const Exchange& exchange, const GradientBucket& bucket, const Pass& pass,
+Scaling scaling_of(const GradientExchange& exchange, const GradientBucket& bucket, const Pass& pass,
                    bool divides) {
   const GradientSyncOptions& options = exchange.options;
   const std::uint32_t ranks = exchange.communicator->size();

@@ -10,7 +10,7 @@
 namespace penstock::sync {
 
 /// One round is `micro_steps` passes over all buckets, in their order.
-struct Exchange {
+struct GradientExchange {
   std::unique_ptr<Communicator> communicator;
   std::vector<Gradient> gradients;
   GradientSyncOptions options;
@@ -47,7 +47,7 @@ struct Scaling {
 };
 /// `divides`: the reduction's mean is the sum, divided once; then it is the whole division and
 /// saves a way through memory. NCCL's rounds in another way.
-[[nodiscard]] Scaling scaling_of(const Exchange& exchange, const GradientBucket& bucket,
+[[nodiscard]] Scaling scaling_of(const GradientExchange& exchange, const GradientBucket& bucket,
                                  const Pass& pass, bool divides);
 
 class GradientEngine {
@@ -60,8 +60,8 @@ class GradientEngine {
   /// Ends work in progress; does not throw.
   virtual void stop() noexcept = 0;
 
-  [[nodiscard]] static std::unique_ptr<GradientEngine> open_host(Exchange& exchange);
-  [[nodiscard]] static std::unique_ptr<GradientEngine> open_cuda(Exchange& exchange);
+  [[nodiscard]] static std::unique_ptr<GradientEngine> open_host(GradientExchange& exchange);
+  [[nodiscard]] static std::unique_ptr<GradientEngine> open_cuda(GradientExchange& exchange);
 };
 
 }  // namespace penstock::sync

@@ -15,8 +15,8 @@ namespace penstock {
 
 namespace {
 
-using sync::Exchange;
 using sync::GradientEngine;
+using sync::GradientExchange;
 
 std::vector<std::string> lines_of(const GradientSyncOptions& options) {
   return {fmt::format("combine {}", static_cast<int>(options.combine)),
@@ -186,7 +186,7 @@ class GradientSync::Impl {
                     count, ready_.size(), names, count > shown ? ", …" : ""));
   }
 
-  Exchange exchange_;
+  GradientExchange exchange_;
   std::unique_ptr<GradientEngine> engine_;
   std::vector<std::size_t> bucket_of_;
   sync::Pass pass_;

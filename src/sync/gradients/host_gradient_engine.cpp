@@ -16,7 +16,7 @@ namespace {
 
 class HostGradientEngine final : public GradientEngine {
  public:
-  explicit HostGradientEngine(Exchange& exchange) : exchange_(exchange) {
+  explicit HostGradientEngine(GradientExchange& exchange) : exchange_(exchange) {
     const bool many = exchange.options.micro_steps > 1;
     for (std::size_t index = 0; index < exchange.buckets.size(); ++index) {
       const GradientBucket& bucket = exchange.buckets[index];
@@ -182,7 +182,7 @@ class HostGradientEngine final : public GradientEngine {
                   static_cast<std::size_t>(data.shape().elements()), how);
   }
 
-  Exchange& exchange_;
+  GradientExchange& exchange_;
   std::vector<Memory> memory_;
   std::uint64_t total_rows_ = 0;
   std::mutex mutex_;
@@ -197,7 +197,7 @@ class HostGradientEngine final : public GradientEngine {
 
 }  // namespace
 
-std::unique_ptr<GradientEngine> GradientEngine::open_host(Exchange& exchange) {
+std::unique_ptr<GradientEngine> GradientEngine::open_host(GradientExchange& exchange) {
   return std::make_unique<HostGradientEngine>(exchange);
 }
 

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <penstock/core/digest.hpp>
-#include <penstock/sync/nccl.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/sync/communicator.hpp>
 
 #include "src/core/start_thread.hpp"
 #include "src/sync/nccl/nccl_library.hpp"
@@ -219,7 +219,7 @@ void NcclChannel::look_locked(UniqueLock& lock) {
       status != ncclSuccess && status != ncclInProgress) {
     // Who has died is known a moment later.
     if (place_.rendezvous)
-      if (const auto departed = place_.rendezvous->departed(1))
+      if (const auto departed = place_.rendezvous->departed(Seconds(1)))
         throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *departed));
     throw error_of(status, first.what, comm_);
   }
@@ -249,7 +249,8 @@ std::string NcclChannel::late_text(UniqueLock& lock, const std::string& what) {
     std::string words = "has made none";
     std::uint64_t made = 0;
     try {
-      const std::string told = place_.rendezvous->get(fmt::format("{}{}", key_, rank), 0.2);
+      const std::string told =
+          place_.rendezvous->get(fmt::format("{}{}", key_, rank), Seconds(0.2));
       std::from_chars(told.data(), told.data() + told.size(), made);
       words = fmt::format("is at its collective {}", told);
     } catch (const Error&) {  // it has not told anything yet

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/sync/nccl.hpp>
+#include <penstock/sync/communicator.hpp>
 
 #include "src/core/exception_text.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
@@ -261,7 +261,8 @@ std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id, st
                                                 const NcclOptions& options) {
   sync::require_cuda(device);
   return std::make_unique<sync::NcclCommunicator>(std::make_shared<sync::NcclChannel>(
-      sync::NcclChannel::Place{rank, size, device.index, options.timeout_s, nullptr}, unique_id));
+      sync::NcclChannel::Place{rank, size, device.index, options.timeout.count(), nullptr},
+      unique_id));
 }
 
 std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous> rendezvous,
@@ -271,7 +272,7 @@ std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous> rend
   if (rendezvous->rank() == 0) rendezvous->set(key, nccl_unique_id());
   const std::string id = rendezvous->get(key);
   const sync::NcclChannel::Place place{rendezvous->rank(), rendezvous->world(), device.index,
-                                       options.timeout_s, rendezvous};
+                                       options.timeout.count(), rendezvous};
   return std::make_unique<sync::NcclCommunicator>(std::make_shared<sync::NcclChannel>(place, id));
 }
 

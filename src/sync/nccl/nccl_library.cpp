@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <penstock/sync/nccl.hpp>
+#include <penstock/sync/communicator.hpp>
 
 namespace penstock::sync {
 

@@ -16,7 +16,7 @@
 #ifdef PENSTOCK_HAVE_OPENSSL
 #include "src/core/hmac_sha256.hpp"
 #else
-#include <penstock/core/digest.hpp>
+#include <penstock/core/random.hpp>
 #endif
 
 namespace penstock::sync {

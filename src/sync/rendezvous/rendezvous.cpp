@@ -113,7 +113,7 @@ class Rendezvous::Impl {
   Impl(std::uint32_t rank, std::uint32_t world, RendezvousOptions options)
       : rank_(rank), world_(world), options_(std::move(options)) {
     require_rank(rank, world);
-    deadline_ = sync::deadline_in(options_.timeout_s);
+    deadline_ = sync::deadline_in(options_.timeout.count());
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -157,7 +157,7 @@ class Rendezvous::Impl {
     no_address_ = !socket && why_not_.no_address;
     if (no_address_) warn_of_name(why_not_.text);
     if (!socket) return false;
-    sync::watch_connection(*socket, options_.unreachable_s);
+    sync::watch_connection(*socket, options_.unreachable_after.count());
     FrameReader in;
     auto answer = introduce(*socket, in, key);
     if (!answer) {
@@ -204,7 +204,7 @@ class Rendezvous::Impl {
     if (SteadyClock::now() > deadline_)
       throw Error(fmt::format(
           "process {} of {} did not find process 0 at {} within {} s{}: is it running, and {}?{}",
-          rank_, world_, where, options_.timeout_s, stale_.empty() ? "" : "; " + stale_,
+          rank_, world_, where, options_.timeout.count(), stale_.empty() ? "" : "; " + stale_,
           what_to_ask, why_not_.text.empty() ? "" : fmt::format(" ({})", why_not_.text)));
     std::this_thread::sleep_for(pause_);
     pause_ = std::min(2 * pause_, kLongestPause);
@@ -363,7 +363,7 @@ class Rendezvous::Impl {
     if (std::exchange(warned_, true) || !options_.on_warning) return;
     options_.on_warning(
         fmt::format("process {} of {}: {}; it asks again for {} s: is the address right?", rank_,
-                    world_, why, options_.timeout_s));
+                    world_, why, options_.timeout.count()));
   }
 
   // What process 0 answers: that it knows this one now, or why it does not. Nothing from another program.
@@ -433,7 +433,7 @@ class Rendezvous::Impl {
     tell([&] {
       ended_ = true;
       if (!leaving_ && !host_gone_)
-        failed_.push_back(sync::end_of(0, result, options_.unreachable_s));
+        failed_.push_back(sync::end_of(0, result, options_.unreachable_after.count()));
     });
   }
 
@@ -640,12 +640,12 @@ std::uint32_t Rendezvous::rank() const noexcept { return impl_->rank(); }
 std::uint32_t Rendezvous::world() const noexcept { return impl_->world(); }
 const std::string& Rendezvous::own_address() const noexcept { return impl_->own_address(); }
 void Rendezvous::set(std::string_view key, std::string_view value) { impl_->set(key, value); }
-std::string Rendezvous::get(std::string_view key, std::optional<double> timeout_s) {
-  return impl_->get(std::string(key), timeout_s.value_or(impl_->options().timeout_s));
+std::string Rendezvous::get(std::string_view key, std::optional<Seconds> timeout) {
+  return impl_->get(std::string(key), timeout.value_or(impl_->options().timeout).count());
 }
 std::uint32_t Rendezvous::next_number() noexcept { return impl_->next_number(); }
-std::optional<std::string> Rendezvous::departed(double wait_s) const {
-  return impl_->departed(wait_s);
+std::optional<std::string> Rendezvous::departed(Seconds wait) const {
+  return impl_->departed(wait.count());
 }
 std::optional<std::string> Rendezvous::failure() const { return impl_->failure(); }
 std::shared_ptr<void> Rendezvous::on_inquiry(std::function<std::vector<PendingCall>()> body) {
@@ -661,15 +661,15 @@ void Rendezvous::say_farewell(std::uint64_t communicator, bool broke_off,
   impl_->say_farewell(communicator, broke_off, why);
 }
 std::optional<std::string> Rendezvous::farewell_of(std::uint32_t rank, std::uint64_t communicator,
-                                                   double wait_s) const {
-  return impl_->farewell_of(rank, communicator, wait_s);
+                                                   Seconds wait) const {
+  return impl_->farewell_of(rank, communicator, wait.count());
 }
 bool Rendezvous::is_broken_off(std::uint64_t communicator) const {
   return impl_->is_broken_off(communicator);
 }
 std::optional<std::string> Rendezvous::why_broken_off(std::uint64_t communicator,
-                                                      double wait_s) const {
-  return impl_->why_broken_off(communicator, wait_s);
+                                                      Seconds wait) const {
+  return impl_->why_broken_off(communicator, wait.count());
 }
 std::shared_ptr<void> Rendezvous::on_failure(std::function<void()> body) {
   return impl_->on_failure(std::move(body));

@@ -38,9 +38,9 @@ RendezvousServer::RendezvousServer(Socket listener, LaunchKey key, std::uint32_t
     : listener_(std::move(listener)),
       key_(std::move(key)),
       world_(world),
-      timeout_s_(options.timeout_s),
-      unreachable_s_(options.unreachable_s),
-      deadline_(deadline_in(options.timeout_s)),
+      timeout_s_(options.timeout.count()),
+      unreachable_s_(options.unreachable_after.count()),
+      deadline_(deadline_in(options.timeout.count())),
       seen_(world),
       left_(world) {
   std::array<int, 2> ends{};

@@ -120,7 +120,7 @@ class FrameReader {
 };
 
 /// How process `rank` ended, for the others: what reading its connection gave, where a machine may be
-/// silent for `unreachable_s`.
+/// silent for `unreachable_s` seconds.
 [[nodiscard]] std::string end_of(std::int64_t rank, FrameReader::Result result,
                                  double unreachable_s);
 /// Sends all of it; false where the connection has ended.

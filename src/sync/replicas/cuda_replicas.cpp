@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/sync/nccl.hpp>
+#include <penstock/sync/communicator.hpp>
 
 #include "src/core/start_thread.hpp"
 #include "src/sync/device/cuda_kernels.hpp"
@@ -29,7 +29,7 @@ std::shared_ptr<Rendezvous> meet(Communicator& processes, double timeout_s) {
     return std::string(reinterpret_cast<const char*>(bytes.data()));
   };
   return Rendezvous::through(exchange, processes.rank(), processes.size(),
-                             {.timeout_s = timeout_s});
+                             {.timeout = Seconds(timeout_s)});
 }
 
 // NCCL takes one rank a GPU.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/sync/mirrored.hpp>
+#include <penstock/sync/replicas.hpp>
 
 #include "src/sync/device/device_memory.hpp"
 

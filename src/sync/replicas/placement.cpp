@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <penstock/sync/placement.hpp>
+#include <penstock/sync/gradient_sync.hpp>
 
 #include "src/sync/device/device_memory.hpp"
 #include "src/sync/gradients/buckets.hpp"

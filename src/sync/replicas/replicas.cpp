@@ -97,9 +97,9 @@ Replicas::Replicas(std::vector<Device> devices, std::shared_ptr<Communicator> pr
   if (processes) require_alike(*processes, devices_);
   backend_ = kind == Device::Kind::host
                  ? Backend::open_host(devices_)
-                 : Backend::open_cuda(devices_, processes, options.timeout_s);
+                 : Backend::open_cuda(devices_, processes, options.timeout.count());
   backend_->processes = std::move(processes);
-  backend_->timeout_s = options.timeout_s;
+  backend_->timeout_s = options.timeout.count();
 }
 
 Replicas::~Replicas() = default;

@@ -24,9 +24,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <penstock/sync/gloo.hpp>
-#include <penstock/sync/mpi.hpp>
-#include <penstock/sync/nccl.hpp>
+#include <penstock/sync/communicator.hpp>
 #include <penstock/sync/rendezvous.hpp>
 #include <penstock/sync/replicas.hpp>
 
@@ -83,7 +81,7 @@ int run(const std::string& how, double timeout_s) {
     }
     if (how == "replicas") {
       Replicas replicas({{Device::Kind::cuda, 0}, {Device::Kind::cuda, 1}}, all,
-                        {.timeout_s = timeout_s});
+                        {.timeout = Seconds(timeout_s)});
       replicas.run([](ReplicaContext& replica) {
         beat(replica.communicator(), replica.stream(), replica.local() == 0);
       });
@@ -100,16 +98,17 @@ int run(const std::string& how, double timeout_s) {
 
 std::shared_ptr<Communicator> connect(double timeout_s) {
 #ifdef PENSTOCK_HAVE_MPI
-  if (transport == "mpi") return mpi_communicator({.timeout_s = timeout_s, .any_order = any_order});
+  if (transport == "mpi")
+    return mpi_communicator({.timeout = Seconds(timeout_s), .any_order = any_order});
 #endif
 #ifdef PENSTOCK_HAVE_GLOO
   if (transport == "gloo")
-    return gloo_communicator(Rendezvous::from_environment({.timeout_s = 300}),
-                             {.timeout_s = timeout_s, .any_order = any_order});
+    return gloo_communicator(Rendezvous::from_environment({.timeout = Seconds(300)}),
+                             {.timeout = Seconds(timeout_s), .any_order = any_order});
 #endif
   if (transport == "nccl")
-    return nccl_communicator(Rendezvous::from_environment({.timeout_s = 300}),
-                             {Device::Kind::cuda, 0}, {.timeout_s = timeout_s});
+    return nccl_communicator(Rendezvous::from_environment({.timeout = Seconds(300)}),
+                             {Device::Kind::cuda, 0}, {.timeout = Seconds(timeout_s)});
   throw std::runtime_error(
       fmt::format("built without the transport '{}' ({} s)", transport, timeout_s));
 }

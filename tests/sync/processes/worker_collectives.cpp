@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/core/clock.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/sync/replicas.hpp>
 
 #include "src/core/half.hpp"

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <penstock/sync/mirrored.hpp>
 #include <penstock/sync/replicas.hpp>
 
 #include "tests/sync/gradient_sets.hpp"
