@@ -30,7 +30,7 @@ void for_shards(const Options& options, const Output& output, const ps::Preparat
   for (const std::uint64_t number : numbers) {
     const ps::PrepareShard& shard = work.shards()[number];
     each(number, [&](std::uint64_t samples) { line.update(done + samples); });
-    done += shard.last - shard.first;
+    done += shard.end - shard.first;
   }
 }
 
@@ -58,7 +58,7 @@ int pack(const Options& options, const Output& output) {
       output.err(fmt::format("{} of {} shards are there already\n", there, work.shards().size()));
     std::uint64_t done = work.samples();
     for (const std::uint64_t shard : missing)
-      done -= work.shards()[shard].last - work.shards()[shard].first;
+      done -= work.shards()[shard].end - work.shards()[shard].first;
     for_shards(options, output, work, missing, done,
                [&](std::uint64_t shard, const ps::OnPrepared& on_prepared) {
                  run.add(shard, work.make(shard, on_prepared));

@@ -67,7 +67,7 @@ def _by_name(fields: Sequence[Field]) -> dict[str, tuple[str, Sequence[int]]]:
 
 
 @contextmanager
-def _told_as(what: str) -> Iterator[None]:
+def _naming_damage(what: str) -> Iterator[None]:
     try:
         yield
     except (KeyError, IndexError, TypeError, ValueError, pickle.UnpicklingError) as error:
@@ -77,7 +77,7 @@ def _told_as(what: str) -> Iterator[None]:
 def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int, Any]:
     """The data set of such options, its fields, the number of worker processes, and the lengths of its items."""
     options = json.loads(text)
-    with _told_as("data set"):
+    with _naming_damage("data set"):
         items = _object_of(options, objects)
         lengths = _object_of(options["lengths"], objects) if "lengths" in options else None
         return items, _by_name(options["fields"]), options["workers"], lengths
@@ -86,7 +86,7 @@ def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int,
 def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> Transform:
     """The transform of such options."""
     options = json.loads(text)
-    with _told_as("function"):
+    with _naming_damage("function"):
         function, outputs = _object_of(options, functions), _by_name(options["outputs"])
         return map_function(function, inputs=options["inputs"], outputs=outputs, name=options["name"])
 

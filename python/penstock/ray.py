@@ -207,7 +207,7 @@ def prepare(
     settings = tuple(sorted((name, tuple(value) if name == "also" else value) for name, value in what.items()))
     plan = Preparation(*places, **what)
     run = PrepareRun(plan)
-    sizes = {shard.number: shard.last - shard.first for shard in plan.shards}
+    sizes = {shard.number: shard.end - shard.first for shard in plan.shards}
     missing = run.missing()
     done = plan.samples - sum(sizes[number] for number in missing)
     if cpus > _most_cpus():

@@ -160,7 +160,7 @@ class _Session:
 
     def run(self) -> None:
         if not self._workers.local:
-            self._tasks.let_threads_make_rows(False)
+            self._tasks.enable_local_decoding(False)
         _sessions.add(self)
         for number in range(self._workers.count):
             for lane in range(self._workers.ahead):
@@ -228,7 +228,7 @@ class _Session:
             self._choose_threads()
 
     def _is_over(self, task: RowTask) -> bool:
-        return self._is_gone() or not task.is_wanted
+        return self._is_gone() or not task.is_pending
 
     # ---- tasks ----
 
@@ -249,7 +249,7 @@ class _Session:
         with self._lock:
             before = time.monotonic() - max(LATE_S, LATE_TIMES * self._usual_s)
             for out in self._out:
-                if out.since < before and len(out.numbers) == 1 and number not in out.numbers and out.task.is_wanted:
+                if out.since < before and len(out.numbers) == 1 and number not in out.numbers and out.task.is_pending:
                     out.numbers.append(number)
                     return out
             return None
@@ -261,13 +261,13 @@ class _Session:
             now = time.monotonic()
             with self._lock:
                 limit = max(STUCK_S, STUCK_TIMES * self._usual_s) if self._usual_s else FIRST_STUCK_S
-                stuck = [out for out in self._out if now - out.since > limit and out.task.is_wanted]
+                stuck = [out for out in self._out if now - out.since > limit and out.task.is_pending]
                 for out in stuck:
                     self._out.remove(out)
                     self._stuck.update(out.numbers)
                 none_starts = self._waits and not self._ready and now - self._began > START_S
             for out in stuck:
-                out.task.give_back()
+                out.task.cancel()
             if none_starts:
                 self._stop_waiting()
             if stuck:
@@ -295,7 +295,7 @@ class _Session:
             self._stuck.discard(number)
             with contextlib.suppress(ValueError):
                 out.numbers.remove(number)
-            if not out.numbers or not out.task.is_wanted:
+            if not out.numbers or not out.task.is_pending:
                 with contextlib.suppress(ValueError):
                     self._out.remove(out)
 
@@ -366,7 +366,7 @@ class _Session:
             return
         with self._lock:
             all_refused = len(self._refusals) == self._workers.count  # the next rows are for the error that says so
-            self._tasks.let_threads_make_rows(not self._waits and not self._ready - self._stuck and not all_refused)
+            self._tasks.enable_local_decoding(not self._waits and not self._ready - self._stuck and not all_refused)
 
     def _leave_out(self, seat: _Seat, number: int, error: BaseException) -> None:
         with seat.lock:

@@ -281,7 +281,7 @@ void bind_stats(nb::module_& module) {
   def_members(stage, "wait_s", &StageTime::wait_s, "busy_s", &StageTime::busy_s);
   nb::class_<RemoteStats> remote(module, "RemoteStats", StructDoc<RemoteStats>::kText);
   def_members(remote, "rows", &RemoteStats::rows, "tasks", &RemoteStats::tasks, "bytes",
-              &RemoteStats::bytes, "given_back", &RemoteStats::given_back, "wait_s",
+              &RemoteStats::bytes, "cancelled", &RemoteStats::cancelled, "wait_s",
               &RemoteStats::wait_s, "made_s", &RemoteStats::made_s, "copy_s", &RemoteStats::copy_s);
   nb::class_<Stats> stats(module, "Stats", StructDoc<Stats>::kText);
   def_members(stats, "samples", &Stats::samples, "steps", &Stats::steps, "bytes_read",

@@ -74,7 +74,7 @@ PrepareReport make_shard(const Preparation& self, std::uint64_t shard, const Pro
     return self.make(
         shard,
         [&](std::uint64_t done) {
-          told(done, self.shards()[shard].last - self.shards()[shard].first);
+          told(done, self.shards()[shard].end - self.shards()[shard].first);
         },
         stop);
   });
@@ -106,8 +106,8 @@ void bind_prepare(nb::module_& module) {
           nb::sig("def __eq__(self, other: object, /) -> bool"));
 
   nb::class_<PrepareShard> shards(module, "PrepareShard", StructDoc<PrepareShard>::kText);
-  def_members(shards, "number", &PrepareShard::number, "first", &PrepareShard::first, "last",
-              &PrepareShard::last, "file", &PrepareShard::file);
+  def_members(shards, "number", &PrepareShard::number, "first", &PrepareShard::first, "end",
+              &PrepareShard::end, "file", &PrepareShard::file);
 
   nb::class_<Preparation> preparations(module, "Preparation", docs::Preparation);
   def_constructor(preparations, Call{"Preparation", WithGil{&preparation}, docs::preparation_init,

@@ -69,7 +69,7 @@ void PythonSource::read_together(std::span<RecordRead> reads) const {
   const nb::object several = several_of(items, reads);
   for (std::size_t k = 0; k < reads.size(); ++k) {
     RecordRead& one = reads[k];
-    if (one.record->is_unwanted()) {
+    if (one.record->is_cancelled()) {
       one.result = Fault{.reason = "the loader was stopped"};
       continue;
     }

@@ -72,7 +72,7 @@ class PyRowMaker {
               RowMaker(plan, settings,
                        {.threads = threads,
                         .io_threads = io_threads,
-                        .causes = {.write = write_cause, .read = {}}}));
+                        .causes = {.encode = write_cause, .decode = {}}}));
         })) {}
   PyRowMaker(PyRowMaker&&) noexcept = default;
   PyRowMaker& operator=(PyRowMaker&&) = delete;
@@ -145,7 +145,7 @@ Threads  any)")
           "Of the global batch.")
       .def_prop_ro("rows", [](const PyRowTask& self) { return self->rows(); })
       .def_prop_ro(
-          "nbytes", [](const PyRowTask& self) { return self->answer_bytes(); },
+          "nbytes", [](const PyRowTask& self) { return self->response_bytes(); },
           "About what RowMaker.make will return.")
       .def_prop_ro(
           "request",
@@ -155,7 +155,7 @@ Threads  any)")
           },
           "What RowMaker.make takes: 24 bytes a row.")
       .def_prop_ro(
-          "is_wanted", [](const PyRowTask& self) { return self->is_wanted(); },
+          "is_pending", [](const PyRowTask& self) { return self->is_pending(); },
           "Whether anybody waits for the rows: not once they are finished, nor after stop, "
           "rewind,\n"
           "load_state_dict or set_weights of the loader.")
@@ -164,7 +164,7 @@ Threads  any)")
           [](const PyRowTask& self, nb::handle made) {
             const ReadableBytes buffer(made, "finish(made)");
             const ReleasedGil released;
-            return self->finish(buffer.bytes(), {.write = {}, .read = read_cause});
+            return self->finish(buffer.bytes(), {.encode = {}, .decode = read_cause});
           },
           "made"_a, nb::sig("def finish(self, made: typing.Any) -> bool"),
           R"(Copies the rows to their place; they were the batch's last ones, it is ready. False where nobody
@@ -183,7 +183,7 @@ Errors  Error  these are other rows; says what differs. The task is as it was.)"
           "error"_a, nb::sig("def fail(self, error: BaseException) -> None"),
           "The loader raises this at the step.")
       .def(
-          "give_back", [](const PyRowTask& self) { without_gil([&] { self->give_back(); }); },
+          "cancel", [](const PyRowTask& self) { without_gil([&] { self->cancel(); }); },
           "Others make the rows, as if this were dropped: they are not wanted here any longer.")
       .def("__repr__", [](const PyRowTask& self) {
         return "<penstock.RowTask rows " + std::to_string(self->first_row()) + " to " +
@@ -215,17 +215,17 @@ there are some; None when the time is over, so also after the end of the data.
 
 Errors  ValueError  rows is 0)")
       .def(
-          "let_threads_make_rows",
+          "enable_local_decoding",
           [](const PyRowTasks& self, bool may) {
             (void)with_loader(
                 self,
                 [may](Loader& loader) {
-                  loader.let_threads_make_rows(may);
+                  loader.enable_local_decoding(may);
                   return 0;
                 },
                 0);
           },
-          "may"_a,
+          "enabled"_a,
           "Whether the loader's own threads make rows, too; they do until this says otherwise.");
 
   nb::class_<PyRowMaker>(

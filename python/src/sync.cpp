@@ -161,7 +161,7 @@ std::unique_ptr<Communicator> meet(const Meeting& where) {
   std::shared_ptr<Rendezvous> rendezvous;
   if (where.file) {
     rendezvous =
-        Rendezvous::through_file(*where.file, where.launch.rank, where.launch.world, where.options);
+        Rendezvous::via_file(*where.file, where.launch.rank, where.launch.world, where.options);
   } else if (where.address) {
     const auto [host, port] = host_and_port(*where.address);
     rendezvous = Rendezvous::at(host, port, where.launch.rank, where.launch.world, where.options);

@@ -188,7 +188,7 @@ WorkerPool::~WorkerPool() {
 WorkerPool::Place WorkerPool::take(const Record& record, bool alone) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (record.is_unwanted()) return {};
+    if (record.is_cancelled()) return {};
     Worker* best = nullptr;
     for (const auto& worker : workers_) {
       if (worker->starting) continue;  // and its blocks change
@@ -293,7 +293,7 @@ WorkerPool::End WorkerPool::wait_for_turn(const Place& place, const Record& reco
       worker.reading = true;
       return End::answered;
     }
-    if (record.is_unwanted()) {
+    if (record.is_cancelled()) {
       abandon(place);
       return End::stopped;
     }
@@ -323,7 +323,7 @@ WorkerPool::End WorkerPool::ask(const Place& place, std::uint64_t number, std::u
   if (end != End::answered) return end;
 
   while (end == End::answered && !is_readable(worker.socket, static_cast<int>(kSlice.count())))
-    if (record.is_unwanted()) end = End::stopped;
+    if (record.is_cancelled()) end = End::stopped;
   std::vector<std::byte> body;
   std::optional<Kind> kind;
   std::exception_ptr no_memory;  // and what was not read stands before the next answer

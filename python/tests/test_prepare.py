@@ -48,7 +48,7 @@ def test_a_loader_reads_what_was_prepared(photos: Path, whole: Path) -> None:
 
 def test_shards_that_are_made_one_by_one_are_the_same(photos: Path, whole: Path, tmp_path: Path) -> None:
     plan = ps.Preparation(photos, tmp_path / "out", shard_samples=SHARD, threads=1)
-    assert [(shard.number, shard.first, shard.last) for shard in plan.shards] == [(0, 0, 7), (1, 7, 14), (2, 14, 21), (3, 21, 24)]
+    assert [(shard.number, shard.first, shard.end) for shard in plan.shards] == [(0, 0, 7), (1, 7, 14), (2, 14, 21), (3, 21, 24)]
     assert plan.shards[0].file == str(tmp_path / "out" / "data-000000.tar")
     run = ps.PrepareRun(plan)
     told: list[tuple[int, int]] = []

@@ -140,7 +140,7 @@ def test_a_worker_that_is_lost_is_started_again_and_nothing_changes(numbers_file
         found, loader = run(plan, remote=workers)
     assert found == expected
     assert len(workers.started) > 3
-    assert loader.stats().remote.given_back > 0
+    assert loader.stats().remote.cancelled > 0
 
 
 def test_without_any_worker_the_loaders_threads_go_on(numbers_file):
@@ -215,7 +215,7 @@ def test_what_a_slow_worker_was_asked_for_is_asked_of_another(numbers_file, monk
     loader = plan.loader(remote=workers)
     try:
         assert [bytes_of(step) for step in loader] == expected
-        assert len(stuck) == 1 and loader.stats().remote.given_back == 0
+        assert len(stuck) == 1 and loader.stats().remote.cancelled == 0
     finally:
         never.set()
 
@@ -235,7 +235,7 @@ def test_where_no_worker_answers_the_loaders_threads_go_on_and_later_the_workers
     workers.misbehave = stand_still
     loader = plan.loader(remote=workers)
     try:
-        while loader.stats().steps < 30 or loader.stats().remote.given_back == 0:
+        while loader.stats().steps < 30 or loader.stats().remote.cancelled == 0:
             assert bytes_of(next(loader)) == bytes_of(next(alone))
         stuck = loader.stats().remote
     finally:
@@ -322,7 +322,7 @@ def test_tasks_that_take_longer_than_a_stuck_worker_may_are_done(numbers_file, m
     workers.misbehave = lambda asked, worker: time.sleep(0.15)
     found, loader = run(plan, remote=workers)
     assert found == expected
-    assert loader.stats().remote.given_back == 0
+    assert loader.stats().remote.cancelled == 0
     assert local or loader.stats().remote.rows == COUNT
 
 
@@ -435,7 +435,7 @@ def test_tasks_by_hand(numbers_file):
     expected, _ = run(plan)
     loader = plan.loader(threads=1)
     tasks = loader.row_tasks()
-    tasks.let_threads_make_rows(False)
+    tasks.enable_local_decoding(False)
     assert tasks.take(10, 0.01) is None  # not started
     loader.start()
     maker = ps.RowMaker(plan, tasks.settings, threads=1)
@@ -445,9 +445,9 @@ def test_tasks_by_hand(numbers_file):
     assert len(first.request) == 48 + 24 * BATCH
     made = maker.make(first.request)
     assert first.nbytes <= len(made) <= first.nbytes + 4096
-    assert first.is_wanted
+    assert first.is_pending
     assert first.finish(bytes(made))
-    assert not first.is_wanted
+    assert not first.is_pending
     assert not first.finish(memoryview(made))
     assert bytes_of(next(loader)) == expected[0]
     second = tasks.take(100, seconds_left())
@@ -456,7 +456,7 @@ def test_tasks_by_hand(numbers_file):
         next(loader)
     with pytest.raises(TypeError, match="expected an exception"):
         second.fail("a text")
-    with pytest.raises(ValueError, match="most_rows must be 1 or more"):
+    with pytest.raises(ValueError, match="max_rows must be 1 or more"):
         tasks.take(0, 0)
     with pytest.raises(ps.Error, match="no request"):
         maker.make(b"something else")

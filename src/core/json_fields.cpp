@@ -30,7 +30,7 @@ std::string ascii(std::string text) {
 
 std::string describe_value(const Json& value) {
   if (value.is_string()) return valid_text(value);
-  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
   if (value.is_array()) {
     std::string text;
     for (const Json& item : value)

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads) make_tables(const Group group) {
     const CodeView code = code_at(code_of(image, i));
     std::uint32_t entry = symbol_at(code, number << (16 - kWindowBits));
     if (entry == symbol::kInvalid || symbol::code_bits(entry) > unsigned(kWindowBits))
-      entry = symbol::kNotTold;
+      entry = symbol::kUndecided;
     group.tables[std::size_t(placed.table[i]) * kWindows + number] = entry;
   }
 }
@@ -133,7 +133,7 @@ struct Code {
 __device__ std::uint32_t next_symbol(Bits& bits, const Code& code) {
   bits.refill();
   std::uint32_t entry = __ldg(code.table + (bits.buffer >> (64 - kWindowBits)));
-  if (entry == symbol::kNotTold)
+  if (entry == symbol::kUndecided)
     entry = symbol_at(code_at(code.code), std::uint32_t(bits.buffer >> 48));
   if (entry != symbol::kInvalid) bits.skip(int(symbol::code_bits(entry)));
   return entry;

@@ -70,11 +70,10 @@ class Shuffle final : public Order {
 
 OrderPtr shuffle(OrderPtr input, RandomKey key, bool reshuffle) {
   if (input->is_stream())
-    throw std::invalid_argument(
-        fmt::format("{}.shuffle(): a whole shuffle needs every sample at hand, and those of a "
-                    "stream arrive one "
-                    "after another: give shuffle a buffer",
-                    input->describe()));
+    throw std::invalid_argument(fmt::format(
+        "{}.shuffle(): a full shuffle needs the complete data set, and the samples of a stream "
+        "arrive one after another: give shuffle a buffer",
+        input->describe()));
   if (!input->size())
     throw std::invalid_argument(fmt::format(
         "{}.shuffle(): a whole shuffle needs an input that ends, and this one is endless: put "

@@ -103,7 +103,7 @@ class Reading {
   }
 
   Result<ImageSize> size_of(std::uint64_t number, Record& record, std::size_t head) const {
-    record.set_head(head);
+    record.set_prefix_limit(head);
     const auto read =
         storage::with_retries([&]() -> Result<void> { return source_.read(number, record); });
     if (!read) return read.fault();

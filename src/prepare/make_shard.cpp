@@ -121,9 +121,9 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
   tbb::enumerable_thread_specific<Record> records;
   std::uint64_t next = shard.first;
   const auto number = [&](tbb::flow_control& flow) {
-    const bool is_end = next == shard.last || stop.stop_requested();
+    const bool is_end = next == shard.end || stop.stop_requested();
     if (is_end) flow.stop();
-    return is_end ? shard.last : next++;
+    return is_end ? shard.end : next++;
   };
   const auto prepare = [&](std::uint64_t at) {
     const core::Interruption interruption(stop);

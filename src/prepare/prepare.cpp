@@ -87,7 +87,7 @@ struct Preparation::Parts {
     for (std::uint64_t first = 0; first < samples; first += options.shard_samples)
       shards.push_back({.number = shards.size(),
                         .first = first,
-                        .last = std::min(first + options.shard_samples, samples),
+                        .end = std::min(first + options.shard_samples, samples),
                         .file = output.path_of(name_of(options, shards.size()))});
   }
 
@@ -362,13 +362,13 @@ PrepareReport prepare_shards(const std::string& input, const std::string& output
   const std::vector<std::uint64_t> missing = run.missing();
   std::uint64_t done = work.samples();
   for (const std::uint64_t number : missing)
-    done -= work.shards()[number].last - work.shards()[number].first;
+    done -= work.shards()[number].end - work.shards()[number].first;
   for (const std::uint64_t number : missing) {
     OnPrepared each;
     if (on_prepared)
       each = [&](std::uint64_t samples) { on_prepared(done + samples, work.samples()); };
     run.add(number, work.make(number, each, stop));
-    done += work.shards()[number].last - work.shards()[number].first;
+    done += work.shards()[number].end - work.shards()[number].first;
   }
   return run.finish();
 }

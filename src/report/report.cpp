@@ -137,10 +137,10 @@ std::string Report::to_text() const {
     if (time.calls > 0)
       line("", fmt::format("{}: {} calls, {:.3f} s in it, {:.3f} s waiting for {}", time.name,
                            time.calls, time.busy_s, time.wait_s, time.lock));
-  if (const RemoteStats& remote = stats.remote; remote.tasks + remote.given_back > 0)
+  if (const RemoteStats& remote = stats.remote; remote.tasks + remote.cancelled > 0)
     line("made elsewhere",
          fmt::format("{} rows in {} tasks, {:.1f} MB; {} tasks were given back", remote.rows,
-                     remote.tasks, static_cast<double>(remote.bytes) / 1e6, remote.given_back));
+                     remote.tasks, static_cast<double>(remote.bytes) / 1e6, remote.cancelled));
   if (stats.retries > 0)
     line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory",
@@ -224,7 +224,7 @@ std::string Report::to_json() const {
        {{"rows", stats.remote.rows},
         {"tasks", stats.remote.tasks},
         {"bytes", stats.remote.bytes},
-        {"given_back", stats.remote.given_back},
+        {"cancelled", stats.remote.cancelled},
         {"wait_s", stats.remote.wait_s},
         {"made_s", stats.remote.made_s},
         {"copy_s", stats.remote.copy_s}}},

@@ -96,7 +96,7 @@ class Blocks final : public source::Composite {
   // Over the ends of documents, and in another type.
   Result<void> gather(RunningLengths::Place place, ConstTensorView document, Record& record,
                       Record& part) const {
-    auto tokens = record.make_room(0, fields_[0].bytes());
+    auto tokens = record.allocate_field(0, fields_[0].bytes());
     if (!tokens) return std::move(tokens.fault());
     record.set(0, tokens->data(), dtype_, fields_[0].shape);
     const std::size_t token_bytes = size_of(dtype_);
@@ -129,7 +129,7 @@ class Blocks final : public source::Composite {
       done += *taken;
     }
     if (!options_.labels) return {};
-    auto labels = record.make_room(1, fields_[1].bytes());
+    auto labels = record.allocate_field(1, fields_[1].bytes());
     if (!labels) return std::move(labels.fault());
     record.set(1, labels->data(), dtype_, fields_[1].shape);
     std::memcpy(labels->data(), tokens->data() + token_bytes, (length_ - 1) * token_bytes);

@@ -106,7 +106,7 @@ class PackedRows final : public source::Composite {
     record.reset(fields_.size());
     Row row;
     for (std::size_t field = 0; field < fields_.size(); ++field) {
-      auto room = record.make_room(field, fields_[field].bytes());
+      auto room = record.allocate_field(field, fields_[field].bytes());
       if (!room) return std::move(room.fault());
       row.fields[static_cast<std::size_t>(options_.outputs[field])] = room->data();
       record.set(field, room->data(), fields_[field].dtype, fields_[field].shape);

@@ -38,7 +38,7 @@ Result<std::span<std::byte>> Record::allocate(std::size_t bytes) {
   return std::span<std::byte>(start, bytes);
 }
 
-Result<std::span<std::byte>> Record::make_room(std::size_t field, std::size_t bytes) {
+Result<std::span<std::byte>> Record::allocate_field(std::size_t field, std::size_t bytes) {
   if (field < places_.size() && !places_[field].empty() && bytes <= places_[field].size())
     return places_[field].first(bytes);
   return allocate(bytes);
@@ -55,13 +55,13 @@ Record& Record::part(std::size_t index) {
   Record& part = *parts_[index];
   const std::size_t others = memory_bytes() - part.memory_bytes();
   part.set_limit(limit_ - std::min(limit_, others));
-  part.set_head(head_);
+  part.set_prefix_limit(prefix_limit_);
   part.set_sample(sample_, random_key_);
   part.random_stream_ = static_cast<std::uint16_t>(random_stream_ * 16 + index + 1);
   return part;
 }
 
-bool Record::is_unwanted() const noexcept { return core::Interruption::is_requested(); }
+bool Record::is_cancelled() const noexcept { return core::Interruption::is_requested(); }
 
 std::size_t Record::memory_bytes() const noexcept {
   std::size_t total = 0;

@@ -158,7 +158,7 @@ struct TransformChain::Scratch {
 };
 
 // Makes the outputs of dynamic shape of one step.
-class TransformChain::Growing final : public Outputs::Growth {
+class TransformChain::Growing final : public Outputs::OutputAllocator {
  public:
   Growing(std::span<const Value> values, Scratch& scratch) : values_(values), scratch_(scratch) {}
 

@@ -45,9 +45,9 @@ class Function final : public Transform {
 }  // namespace
 
 const TensorView& Outputs::resize(std::size_t output, const Shape& shape) const {
-  if (growth_ == nullptr)
+  if (allocator_ == nullptr)
     throw std::invalid_argument(fmt::format("output {} has a fixed shape", output));
-  growth_->resize(output, shape);
+  allocator_->resize(output, shape);
   return views_[output];
 }
 

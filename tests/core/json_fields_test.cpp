@@ -177,9 +177,9 @@ TEST(JsonFields, TheTextHasWhatMustBeGiven) {
   EXPECT_EQ(core::describe_call(Drawing{.form = {Circle{1}}}).text,
             "drawing(title=, form=circle(radius=1.0))");
   EXPECT_EQ(core::describe_call(fields_test::Framed{}).text, "framed()");
-  EXPECT_EQ(core::describe_call(fields_test::Framed{.wide = true}).text, "framed(wide=yes)");
+  EXPECT_EQ(core::describe_call(fields_test::Framed{.wide = true}).text, "framed(wide=true)");
   EXPECT_EQ(core::describe_call(fields_test::Framed{.wide = true, .corner = {.x = 5}}).text,
-            "framed(wide=yes, corner=(x=5))");
+            "framed(wide=true, corner=(x=5))");
 }
 
 TEST(JsonFields, AnAlternativeWithoutFieldsIsAnEmptyObject) {

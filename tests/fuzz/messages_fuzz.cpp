@@ -17,7 +17,7 @@
 #include "src/loader/remote/row_message.hpp"
 #include "src/source/stream/packing.hpp"
 #include "src/source/stream/queue_protocol.hpp"
-#include "src/sync/rendezvous/inquest.hpp"
+#include "src/sync/rendezvous/stall_diagnosis.hpp"
 #include "src/sync/rendezvous/tcp.hpp"
 
 namespace {

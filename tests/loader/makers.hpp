@@ -17,9 +17,9 @@ namespace penstock::testing_support {
 class Makers {
  public:
   /// Each has a plan of its own.
-  Makers(Loader& loader, const std::vector<Dataset>& plans, std::uint64_t most_rows,
+  Makers(Loader& loader, const std::vector<Dataset>& plans, std::uint64_t max_rows,
          const RowMakerOptions& options = {.threads = 1})
-      : loader_(&loader), most_rows_(most_rows) {
+      : loader_(&loader), max_rows_(max_rows) {
     const std::string settings = loader.row_settings();
     for (const Dataset& plan : plans) makers_.emplace_back(plan, settings, options);
     for (RowMaker& maker : makers_)
@@ -36,7 +36,7 @@ class Makers {
  private:
   void work(RowMaker& maker, const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      auto task = loader_->take_task(most_rows_, std::chrono::milliseconds(5));
+      auto task = loader_->take_task(max_rows_, std::chrono::milliseconds(5));
       if (!task || (drops && drops(*task))) continue;
       const RowBytes made = maker.make(task->request());
       (task->finish(made.bytes()) ? rows_ : refused_) += task->rows();
@@ -44,7 +44,7 @@ class Makers {
   }
 
   Loader* loader_;
-  std::uint64_t most_rows_;
+  std::uint64_t max_rows_;
   std::atomic<std::uint64_t> rows_ = 0;
   std::atomic<std::uint64_t> refused_ = 0;
   std::vector<RowMaker> makers_;

@@ -65,11 +65,11 @@ TEST(Charge, RowsMadeElsewhereAreWaitedForOnceThisProcessHasMadeItsOwn) {
                   .copied = 175,
                   .transformed = 176,
                   .read_share = 0.25,
-                  .made_here = 142};
+                  .last_local_ns = 142};
   EXPECT_EQ(charge(100, 177, 4, {times}), (StageNs{10, 20, 3, 9, 28, 6, 1}));
-  times.made_here = 169;
+  times.last_local_ns = 169;
   EXPECT_EQ(charge(130, 170, 4, {times}), (StageNs{0, 0, 9, 30, 1, 0, 0}));
-  times.made_here = 0;  // it made none
+  times.last_local_ns = 0;  // it made none
   EXPECT_EQ(charge(100, 177, 4, {times}), (StageNs{10, 20, 0, 0, 40, 6, 1}));
   times.filled = times.copied = times.transformed = 0;  // nor has anybody else
   EXPECT_EQ(charge(100, 177, 4, {times}), (StageNs{10, 20, 0, 0, 47, 0, 0}));

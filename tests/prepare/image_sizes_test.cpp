@@ -113,7 +113,7 @@ TEST_F(ImageSizes, ReadNoMoreThanTheHeads) {
   const Dataset pair =
       zip({Dataset(images()).rename({{"image", "photo"}}), Dataset(source::numbers(4))});
   Record record;
-  record.set_head(1000);
+  record.set_prefix_limit(1000);
   ASSERT_TRUE(pair.source().read(0, record));
   EXPECT_EQ(record[0].byte_size(), 1000U);
 }

@@ -75,7 +75,7 @@ TEST_F(PrepareShards, AnyOrderAnyMachineAndTheSameBytes) {
 
   const Preparation plan(photos(), folder("many"), options_);
   ASSERT_THAT(plan.shards(), SizeIs(4));
-  EXPECT_EQ(plan.shards()[3].last, kPhotos);
+  EXPECT_EQ(plan.shards()[3].end, kPhotos);
   EXPECT_EQ(plan.shards()[1].file, folder("many") + "/data-000001.tar");
   PrepareRun run(plan);
   EXPECT_THAT(run.missing(), ElementsAre(0, 1, 2, 3));

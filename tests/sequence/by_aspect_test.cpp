@@ -232,7 +232,7 @@ TEST(ByAspect, AnExampleInOrder) {
   options.sizes = sizes;
   const Dataset plan = numbered(sizes.size()).batch_by_aspect(paint, options);
   EXPECT_THAT(plan.describe(),
-              EndsWith(").batch_by_aspect(shapes=8x4 4x8 6x6, pixels=72, shuffle=no, "
+              EndsWith(").batch_by_aspect(shapes=8x4 4x8 6x6, pixels=72, shuffle=false, "
                        "map=paint(number) -> number i64 [], image i32 [8,4])"));
   EXPECT_EQ(plan.batch_size(), 2U);
   EXPECT_THAT(plan.fields(), ElementsAre(FieldSpec{"number", DType::i64, {}},

@@ -350,7 +350,7 @@ TEST(Pack, LengthsThatChangeAreFaults) {
         std::vector<std::span<std::byte>> places;
         for (const FieldSpec& field : rows->fields()) memory.emplace_back(field.bytes());
         for (auto& one : memory) places.emplace_back(one);
-        record.set_places(places);
+        record.set_destinations(places);
         const auto read = rows->read(row, record);
         if (method != PackMethod::wrap && later > 5) {
           ASSERT_FALSE(read);
@@ -442,12 +442,12 @@ TEST(Pack, RowsAreMadeWhereTheyBelong) {
   std::vector<std::byte> memory(rows->fields()[0].bytes());
   const std::span<std::byte> place = memory;
   Record record;
-  record.set_places({&place, 1});
+  record.set_destinations({&place, 1});
   ASSERT_TRUE(rows->read(0, record));
   EXPECT_EQ(record[0].raw(), memory.data());
   EXPECT_EQ(testing_support::numbers_of(record[0]), (Text{1, 2, 3, 0}));
   const std::span<std::byte> short_place = place.first(8);
-  record.set_places({&short_place, 1});
+  record.set_destinations({&short_place, 1});
   ASSERT_TRUE(rows->read(0, record));
   EXPECT_NE(record[0].raw(), memory.data());
 }

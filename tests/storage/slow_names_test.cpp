@@ -45,7 +45,7 @@ TEST(SlowNames, AreNotWaitedForByWhatIsStopped) {
   std::stop_source stop;
   auto answer = std::async(std::launch::async, [&] {
     const core::Interruption interruption(stop.get_token());
-    return client.send({.url = "http://slow.invalid/", .past_proxies = true});
+    return client.send({.url = "http://slow.invalid/", .bypass_proxy = true});
   });
   while (!asked && answer.wait_for(5ms) != std::future_status::ready) {
   }

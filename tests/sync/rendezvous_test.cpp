@@ -235,7 +235,8 @@ TEST(Rendezvous, AProcessMaySayMoreWhenItLeavesThanOneOfItsPartsHas) {
   on_each(2, [&](std::uint32_t rank) {
     const auto meeting = Rendezvous::at("127.0.0.1", port, rank, 2);
     if (rank == 0) {
-      EXPECT_EQ(meeting->why_broken_off(8, Seconds(300)), "process 1 has left: a sample is damaged");
+      EXPECT_EQ(meeting->why_broken_off(8, Seconds(300)),
+                "process 1 has left: a sample is damaged");
       return;
     }
     meeting->say_farewell(8, true, "ended its gradient sync");
@@ -294,7 +295,7 @@ TEST(Rendezvous, AFileThatAKilledRunLeftIsNotTakenForOurs) {
   std::ofstream(path) << "penstock-1 0123456789abcdef " << port << " 127.0.0.1\n";
   on_each(3, [&](std::uint32_t rank) {
     if (rank == 0) refused.wait();
-    exchange_keys(*Rendezvous::through_file(path, rank, 3));
+    exchange_keys(*Rendezvous::via_file(path, rank, 3));
   });
   EXPECT_FALSE(std::filesystem::exists(path));
 }
@@ -312,8 +313,7 @@ TEST(Rendezvous, AFileIsNoDevicePipeLinkOrFolder) {
   for (const char* name : {"folder", "pipe", "link", "device"})
     for (const std::uint32_t rank : {0U, 1U})
       EXPECT_THAT(said_by([&] {
-                    (void)Rendezvous::through_file(folder / name, rank, 2,
-                                                   {.timeout = Seconds(0.1)});
+                    (void)Rendezvous::via_file(folder / name, rank, 2, {.timeout = Seconds(0.1)});
                   }),
                   HasSubstr(std::string("/") + name + "' is a device, a pipe, a link or a folder"))
           << rank;
@@ -325,12 +325,11 @@ TEST(Rendezvous, AFileIsNoDevicePipeLinkOrFolder) {
   // Of a file without an end, which is no ticket, a part is read.
   fs::resize_file(folder / "notes", std::uintmax_t{1} << 40);
   EXPECT_THAT(said_by([&] {
-                (void)Rendezvous::through_file(folder / "notes", 1, 2, {.timeout = Seconds(0.1)});
+                (void)Rendezvous::via_file(folder / "notes", 1, 2, {.timeout = Seconds(0.1)});
               }),
               HasSubstr("did not find process 0 at the file '"));
   EXPECT_THAT(said_by([&] {
-                (void)Rendezvous::through_file(folder / "no" / "x", 0, 2,
-                                               {.timeout = Seconds(0.1)});
+                (void)Rendezvous::via_file(folder / "no" / "x", 0, 2, {.timeout = Seconds(0.1)});
               }),
               HasSubstr("/no/x' cannot be written: No such file"));
   fs::remove_all(folder);
@@ -345,10 +344,10 @@ TEST(Rendezvous, TheTicketIsForItsUserAloneAndGoesWithItsUse) {
   // Process 0 waits while `meanwhile` runs; the other one then joins through `other`.
   const auto meet = [&](const std::function<void()>& meanwhile, const fs::path& other) {
     std::shared_ptr<Rendezvous> first;
-    std::jthread host([&] { first = Rendezvous::through_file(file, 0, 2); });
+    std::jthread host([&] { first = Rendezvous::via_file(file, 0, 2); });
     while (!fs::exists(file)) std::this_thread::yield();
     meanwhile();
-    (void)Rendezvous::through_file(other, 1, 2);
+    (void)Rendezvous::via_file(other, 1, 2);
   };
   meet(
       [&] {
@@ -356,9 +355,8 @@ TEST(Rendezvous, TheTicketIsForItsUserAloneAndGoesWithItsUse) {
       },
       file);
   EXPECT_TRUE(fs::is_empty(folder));
-  EXPECT_THAT(
-      said_by([&] { (void)Rendezvous::through_file(file, 0, 2, {.timeout = Seconds(0.1)}); }),
-      HasSubstr("did not join"));
+  EXPECT_THAT(said_by([&] { (void)Rendezvous::via_file(file, 0, 2, {.timeout = Seconds(0.1)}); }),
+              HasSubstr("did not join"));
   EXPECT_TRUE(fs::is_empty(folder));
   // What another run has put there since is not ours to remove.
   meet(
@@ -375,7 +373,7 @@ TEST(Rendezvous, TheCallerMayCarryTheTicket) {
   std::promise<std::string> ticket;
   const std::shared_future<std::string> carried = ticket.get_future().share();
   on_each(3, [&](std::uint32_t rank) {
-    exchange_keys(*Rendezvous::through(
+    exchange_keys(*Rendezvous::via_exchange(
         [&](const std::string& own) {
           EXPECT_EQ(own.empty(), rank != 0);
           if (rank == 0) ticket.set_value(own);
@@ -383,9 +381,10 @@ TEST(Rendezvous, TheCallerMayCarryTheTicket) {
         },
         rank, 3));
   });
-  EXPECT_THAT(
-      said_by([] { (void)Rendezvous::through([](const std::string&) { return "hello"; }, 1, 2); }),
-      HasSubstr("was given 5 bytes that are not a ticket"));
+  EXPECT_THAT(said_by([] {
+                (void)Rendezvous::via_exchange([](const std::string&) { return "hello"; }, 1, 2);
+              }),
+              HasSubstr("was given 5 bytes that are not a ticket"));
 }
 
 int open_descriptors() {

@@ -16,7 +16,7 @@ struct Description {
   std::string text{};          ///< for people; empty: name and options
 };
 
-// ---- what functions of another language cost, in whose hands the samples are meanwhile ----
+// ---- the time that a source or a transform spends in functions of another language ----
 
 /// A function of another language that a source or a transform calls, such as one of Python.
 struct FunctionTime {

@@ -46,8 +46,8 @@ class CudaError : public Error {
   int code_;
 };
 
-/// For exceptions that say in their own words that there is no memory: derive from this and from std::exception. Like
-/// std::bad_alloc, such an exception is no fault of the sample that was being made, and is raised under every fault policy.
+/// For custom out-of-memory exceptions: derive from this and from std::exception. Like std::bad_alloc, such an exception is no
+/// fault of the sample that was being made, and is raised under every fault policy.
 class OutOfMemory {
  protected:
   ~OutOfMemory() = default;

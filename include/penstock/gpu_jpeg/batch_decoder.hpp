@@ -63,7 +63,7 @@ class GpuBatches;
 
 /// Decodes JPEGs on a GPU. The CPU finds the parts of a scan that the crop needs, and copies them; the GPU does the rest: Huffman
 /// codes, the inverse DCT, colours, the resize. The pixels are, bit for bit, those that the CPU makes (jpeg::Decoder and
-/// Penstock's resize), so it does not matter who decodes an image.
+/// Penstock's resize), so it does not matter which of them decodes an image.
 ///
 ///   penstock::gpu_jpeg::BatchDecoder decoder({.size = {224, 224}, .index = index});
 ///   const auto report = decoder.decode(images, pixels, stream);

@@ -145,7 +145,7 @@ class MemoryJpegIndex final : public JpegIndexStore {
 // ---- what one process has learned of JPEGs, for all processes of a machine ----
 
 /// Keeps indices in a file that the processes of a machine map at the same time: with a process for each GPU, an image that
-/// one of them has decoded is known to all in the next epoch, whoever gets it then. The file stays for the next run.
+/// one of them has decoded is known to all in the next epoch, whichever process gets it then. The file stays for the next run.
 ///
 /// A process may be killed at any moment: what it was writing is not found, and takes room. Every index has a checksum, and
 /// is checked against the image that it is for. /dev/shm is memory and goes with the machine; a local disk keeps the file

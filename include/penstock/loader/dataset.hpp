@@ -163,9 +163,10 @@ class Dataset {
   /// cutmix and erasing. It comes after batch. The loader's `digest` is that of the images before it, `digest_transformed` that
   /// of the images that it makes.
   ///
-  /// With mixup or cutmix there are two more fields: mix_row i32 [], the row of the same part that was mixed into this one,
-  /// and mix_weight f32 [], the fraction of this row's own pixels:
-  /// loss = mix_weight * loss(label) + (1 - mix_weight) * loss(label[mix_row]).
+  /// With mixup or cutmix there are two more fields:
+  /// - mix_row i32 [], the row of the same part that was mixed into this one;
+  /// - mix_weight f32 [], the fraction of this row's own pixels. The loss is the sum of mix_weight * loss(label) and
+  ///   (1 - mix_weight) * loss(label[mix_row]).
   ///
   /// With `classes` there is one more field, target f32 [classes]: the label as probabilities, smoothed, and mixed as the
   /// image is; torch's cross_entropy takes it in place of labels.

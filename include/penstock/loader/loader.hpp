@@ -48,7 +48,7 @@ struct LoaderState {
   /// The operations that decide which bytes come out, with the fingerprints of the data: JSON, so
   /// that an error can say which of them differs.
   std::string plan = "[]";
-  std::string world;                  ///< who has orders of their own; empty for InputMode::one
+  std::string world;  ///< how orders are divided among processes; empty for InputMode::one
   std::vector<WeightChange> weights;  ///< of a mix, in order of their steps
   // This process's own; those of all processes add up. Who restores a state of another world gives
   // the sum to one process, and zero to the others.
@@ -97,10 +97,10 @@ struct RemoteStats {
   std::uint64_t rows = 0;   ///< rows that were taken, also of steps that are not delivered yet
   std::uint64_t tasks = 0;  ///< tasks that they came in
   std::uint64_t bytes = 0;
-  std::uint64_t given_back = 0;  ///< tasks that others had to do
-  double wait_s = 0;             ///< from taking a task to its rows, added up over the tasks
-  double made_s = 0;             ///< of this time: making the rows; the rest is spent on the way
-  double copy_s = 0;             ///< copying the rows to their slots
+  std::uint64_t cancelled = 0;  ///< tasks that others had to do
+  double wait_s = 0;            ///< from taking a task to its rows, added up over the tasks
+  double made_s = 0;            ///< of this time: making the rows; the rest is spent on the way
+  double copy_s = 0;            ///< copying the rows to their slots
 };
 
 /// Where the time of a loader went, so far. consume_s and the stages' wait_s add up to `seconds`; with DeviceLoaders
@@ -144,7 +144,7 @@ struct Stats {
   [[nodiscard]] std::string_view bottleneck() const noexcept;
 };
 
-/// Told when a stage of a batch begins and ends, on the thread that does it.
+/// Its functions are called when a stage of a batch begins and ends, on the thread that does it.
 ///
 /// Threads  called from all of the loader's threads at once; must not call the loader.
 class StageObserver {
@@ -440,22 +440,22 @@ class Loader {
   /// Errors  std::out_of_range  the plan has no such step; and as for next()
   [[nodiscard]] Step batch_at(std::uint64_t step) const;
 
-  /// Rows that are not made yet, of one device's slice, `most_rows` at the most, for somebody who makes them elsewhere; the
-  /// loader's threads make the others. Waits until there are some; none when the time is over, so also after the end of the
-  /// data. See penstock/loader/remote_rows.hpp.
+  /// Claims at most `max_rows` rows of one device's slice that are not made yet, for a worker elsewhere; the loader's threads
+  /// make the others. Waits until there are some; returns none when the time is over, so also after the end of the data. See
+  /// penstock/loader/remote_rows.hpp.
   ///
   /// Threads  any number of threads, each at any time
-  /// Errors   std::invalid_argument  most_rows is 0; the plan reads a stream
-  [[nodiscard]] std::optional<RowTask> take_task(std::uint64_t most_rows,
+  /// Errors   std::invalid_argument  max_rows is 0; the plan reads a stream
+  [[nodiscard]] std::optional<RowTask> take_task(std::uint64_t max_rows,
                                                  std::chrono::nanoseconds timeout);
   /// What a RowMaker needs to know besides the plan: a line of JSON.
   ///
   /// Errors  Error  the plan reads a stream
   [[nodiscard]] std::string row_settings() const;
-  /// Whether the loader's own threads make rows, too; they do until this says otherwise.
+  /// Sets whether the loader's own threads make rows, too; by default they do.
   ///
   /// Threads  any
-  void let_threads_make_rows(bool may);
+  void enable_local_decoding(bool enabled);
 
   /// What must be the same in all processes of a run, for require_agreement(): the plan with the fingerprints of its data, the
   /// seed, the step that comes next, and the number of processes.

@@ -247,7 +247,7 @@ struct LoaderOptions {
   /// speed and memory only: the most bytes that the loader may hold (order, records in flight, slots, device buffers);
   /// 0: no limit. The ring shrinks to fit, down to two slots
   std::size_t budget_bytes = 0;
-  /// is called at every stage of every batch, for timelines; null for none. Must outlive the loader
+  /// is called at the beginning and end of each stage of each batch, for timelines; null for none. Must outlive the loader
   StageObserver* observer = nullptr;  // C++ only: it has no field below
 };
 

@@ -34,13 +34,13 @@ struct TaskState;
 }  // namespace loader
 
 /// Carries what a user's function threw (Fault::cause) to the process that delivers the fault. Without them the text travels.
-struct CauseCarrier {
-  std::function<std::string(const std::exception_ptr&)> write{};
-  std::function<std::exception_ptr(const std::string&)> read{};
+struct ExceptionCodec {
+  std::function<std::string(const std::exception_ptr&)> encode{};
+  std::function<std::exception_ptr(const std::string&)> decode{};
 };
 
-/// Some rows of one replica's slice of a step, claimed from a loader's threads. Who destroys it without finishing it gives
-/// them back, and others make them.
+/// Some rows of one replica's slice of a step, claimed from a loader's threads. Destroying an unfinished task returns its rows
+/// to the loader, and others make them.
 ///
 /// Threads  any number of threads.
 class RowTask {
@@ -55,22 +55,22 @@ class RowTask {
   [[nodiscard]] std::uint64_t first_row() const noexcept;
   [[nodiscard]] std::uint64_t rows() const noexcept;
   /// About what RowMaker::make will return.
-  [[nodiscard]] std::size_t answer_bytes() const noexcept;
+  [[nodiscard]] std::size_t response_bytes() const noexcept;
   /// What RowMaker::make takes: which samples, 24 bytes each. Valid as long as the task.
   [[nodiscard]] std::span<const std::byte> request() const noexcept;
-  /// Whether anybody still waits for the rows: nobody does once they are finished, and after stop(), restore(),
-  /// set_weights() and rewind() of the loader.
-  [[nodiscard]] bool is_wanted() const noexcept;
+  /// Whether the loader still waits for the rows: it does not once they are finished, and after stop(), restore(),
+  /// set_weights() and rewind().
+  [[nodiscard]] bool is_pending() const noexcept;
 
   /// Takes the rows: copies them to their place in the slot, on this thread, and publishes the batch where they were its last
-  /// ones. False where they were not wanted any longer; a task may be asked of two, and the first one counts.
+  /// ones. Returns false where the loader no longer waited for them; two workers may make the same task, and the first one counts.
   ///
   /// Errors  Error  `made` is no answer to this request; says what differs. The task is as it was.
-  bool finish(std::span<const std::byte> made, const CauseCarrier& causes = {});
+  bool finish(std::span<const std::byte> made, const ExceptionCodec& causes = {});
   /// The loader delivers the step as this error.
   void fail(std::exception_ptr error);
-  /// Others make the rows, as if the task were destroyed: they are not wanted here any longer.
-  void give_back() noexcept;
+  /// Returns the rows to the loader, as if the task were destroyed: others make them.
+  void cancel() noexcept;
 
  private:
   friend class Loader;
@@ -91,7 +91,7 @@ struct RowBytes {
 struct RowMakerOptions {
   int threads = 0;                  ///< that decode; 0: one per core
   std::optional<int> io_threads{};  ///< as LoaderOptions::io_threads
-  CauseCarrier causes{};
+  ExceptionCodec causes{};
 };
 
 /// Makes rows for a Loader of the same plan in another process, on threads of its own. A request lists the samples to make. If

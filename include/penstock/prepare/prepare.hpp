@@ -79,11 +79,11 @@ struct PrepareReport {
   friend bool operator==(const PrepareReport&, const PrepareReport&) = default;
 };
 
-/// One shard, and the samples [first, last) of the input that go into it.
+/// One shard, and the samples [first, end) of the input that go into it.
 struct PrepareShard {
   std::uint64_t number = 0;
   std::uint64_t first = 0;
-  std::uint64_t last = 0;
+  std::uint64_t end = 0;
   std::string file;  ///< where it is written
 };
 

@@ -39,7 +39,7 @@ struct ByLengthOptions {
   std::vector<std::uint64_t> rows{};
   /// the number of replicas, or a multiple of it, so that each has as many rows of a full batch as the others; for runs
   /// that are resumed with other numbers of replicas a multiple of all of them, since the batches depend on it; a bucket's
-  /// last batch has the rest, and some replicas may have no row of it: where each must have as many, `remainder` is drop or
+  /// last batch has the rest, and some replicas may have no row of it: where each must have as many, `remainder` is `drop` or
   /// pad
   std::uint64_t multiple = 1;
 
@@ -154,7 +154,7 @@ struct BucketSummary {
   std::uint64_t batches = 0;  ///< batches of an epoch
   std::uint64_t samples = 0;  ///< samples in them
   /// samples in no batch: those that long_samples or unmatched drop, images of size (0, 0), and in each epoch others where
-  /// remainder is drop
+  /// `remainder` is `drop`
   std::uint64_t dropped = 0;
   /// the fraction of all tokens that is padding, for batches by length
   double padding_fraction = 0;

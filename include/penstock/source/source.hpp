@@ -68,21 +68,21 @@ class Record {
   [[nodiscard]] Result<std::span<std::byte>> allocate(std::size_t bytes);
 
   /// Memory for a field that the source makes itself, of the size that fields() promises: its place in the batch, where
-  /// nothing transforms it and the record is read by who decodes it, else as by allocate(). In the batch it is aligned
+  /// nothing transforms it and the thread that decodes also reads the record, else as by allocate(). In the batch it is aligned
   /// for no more than its type, and nothing behind it may be read. What it held is undefined. The field is to be set to
   /// what is returned.
   ///
   /// Errors  Fault  as of allocate()
-  [[nodiscard]] Result<std::span<std::byte>> make_room(std::size_t field, std::size_t bytes);
-  /// Said by the loader before it reads: where each field belongs, empty for one that has no place yet.
-  void set_places(std::span<const std::span<std::byte>> places) {
+  [[nodiscard]] Result<std::span<std::byte>> allocate_field(std::size_t field, std::size_t bytes);
+  /// Set by the loader before read(): where each field belongs in the batch; empty for one that has no place yet.
+  void set_destinations(std::span<const std::span<std::byte>> places) {
     places_.assign(places.begin(), places.end());
   }
 
-  /// Said before it reads by who needs no more than the first bytes of each field of shape [?], an image's header, say:
-  /// a source may leave the others out, and not read them. All of them, unless it is said.
-  void set_head(std::size_t bytes) noexcept { head_ = bytes; }
-  [[nodiscard]] std::size_t head() const noexcept { return head_; }
+  /// Call it before read() when only the first `bytes` of each field of shape [?] are needed, such as an image's header: a
+  /// source may leave the others out, and not read them. By default all are needed.
+  void set_prefix_limit(std::size_t bytes) noexcept { prefix_limit_ = bytes; }
+  [[nodiscard]] std::size_t prefix_limit() const noexcept { return prefix_limit_; }
 
   /// Another record inside this one, for a source that joins several. It keeps its memory, which
   /// counts as this one's.
@@ -95,8 +95,8 @@ class Record {
   [[nodiscard]] Random random() const noexcept { return {random_key_, sample_, random_stream_}; }
   /// Whether the loader has been stopped meanwhile: a read that waits for long asks now and then, on the
   /// thread that reads, and returns a Fault.
-  [[nodiscard]] bool is_unwanted() const noexcept;
-  /// Said by the loader before it reads.
+  [[nodiscard]] bool is_cancelled() const noexcept;
+  /// Set by the loader before read().
   void set_sample(const SampleId& sample, const RandomKey& key) noexcept {
     sample_ = sample;
     random_key_ = key;
@@ -127,7 +127,7 @@ class Record {
   std::vector<std::unique_ptr<Record>> parts_;
   std::vector<std::span<std::byte>> places_;  // kept by reset()
   std::size_t limit_ = SIZE_MAX;
-  std::size_t head_ = SIZE_MAX;
+  std::size_t prefix_limit_ = SIZE_MAX;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;
   SampleId sample_{};

@@ -209,7 +209,7 @@ struct GlooOptions {
   bool any_order = false;
 };
 
-/// The processes of a rendezvous, over TCP. It keeps the rendezvous, which knows at once who died.
+/// The processes of a rendezvous, over TCP. It keeps the rendezvous, which notices at once that a process died.
 ///
 /// A duplicate that leaves in the middle of a call, while its data are on their way, ends the connections of all
 /// duplicates: Gloo would read and write the caller's memory for as long as they last.
@@ -255,7 +255,7 @@ struct NcclOptions {
                                                               std::uint32_t size,
                                                               const Device& device,
                                                               const NcclOptions& options = {});
-/// One rank for each process of a rendezvous, which also tells who died or is late.
+/// One rank for each process of a rendezvous, which also finds the process that died or is late.
 [[nodiscard]] std::unique_ptr<Communicator> nccl_communicator(
     std::shared_ptr<Rendezvous> rendezvous, const Device& device, const NcclOptions& options = {});
 

@@ -27,7 +27,7 @@ struct RendezvousOptions {
   /// file that PENSTOCK_SECRET_FILE names. It keeps strangers out of the rendezvous, not out of the
   /// transport's own connections (Gloo's, MPI's, NCCL's); what is sent is not encrypted.
   std::string secret;
-  /// A machine that answers nothing for so long is taken for dead.
+  /// A peer whose machine has answered nothing for this long is considered dead.
   Seconds unreachable_after{60};
   /// Is told at once, in process 0, what an address and a port alone do not keep out, and in any
   /// process that a name cannot be resolved: the library itself prints nothing.
@@ -39,7 +39,7 @@ struct PendingCall {
   std::uint64_t communicator = 0;  ///< the same in all processes
   std::uint64_t number = 0;        ///< of the call on that communicator
   std::uint32_t phase = 0;         ///< of the call
-  std::uint32_t peer = 0;          ///< from whom nothing has come yet
+  std::uint32_t peer = 0;          ///< the process from which nothing has come yet
   std::string call;                ///< in words
 };
 
@@ -76,12 +76,12 @@ class Rendezvous {
   /// all have come. What a killed run left there is not taken for ours.
   ///
   /// Errors  Error  as above; what is there is a device, a pipe, a link or a folder
-  [[nodiscard]] static std::shared_ptr<Rendezvous> through_file(
-      const std::filesystem::path& path, std::uint32_t rank, std::uint32_t world,
+  [[nodiscard]] static std::shared_ptr<Rendezvous> via_file(const std::filesystem::path& path,
+                                                            std::uint32_t rank, std::uint32_t world,
+                                                            const RendezvousOptions& options = {});
+  [[nodiscard]] static std::shared_ptr<Rendezvous> via_exchange(
+      const Exchange& exchange, std::uint32_t rank, std::uint32_t world,
       const RendezvousOptions& options = {});
-  [[nodiscard]] static std::shared_ptr<Rendezvous> through(const Exchange& exchange,
-                                                           std::uint32_t rank, std::uint32_t world,
-                                                           const RendezvousOptions& options = {});
 
   ~Rendezvous();
 
@@ -112,13 +112,13 @@ class Rendezvous {
   [[nodiscard]] std::shared_ptr<void> on_news(std::function<void()> body);
   /// Whether process `rank` has left in order.
   [[nodiscard]] bool has_left(std::uint32_t rank) const;
-  /// What this process's calls wait for, whenever one asks who holds up the others: `body` is called
-  /// on this rendezvous's own thread. Releasing the handle cancels this, and waits for a call in
+  /// Calls `body` for what this process's calls wait for, whenever a process asks which one blocks the others, on this
+  /// rendezvous's own thread. Releasing the handle cancels this, and waits for a call in
   /// progress.
   [[nodiscard]] std::shared_ptr<void> on_inquiry(std::function<std::vector<PendingCall>()> body);
-  /// A call of this process took too long: all processes say what theirs wait for, and process 0
-  /// concludes who holds them up. All learn it as a failure. Where process 0 does not answer within
-  /// 5 s, that is what is said.
+  /// A call of this process took too long: all processes send what theirs wait for, and process 0
+  /// finds the one that blocks them. Every process gets the result as a failure(). Where process 0 does not answer within
+  /// 5 s, the result says so.
   [[nodiscard]] std::string inquire(const PendingCall& late);
   /// Tells the others why this process makes no more calls on `communicator` (as in PendingCall). `broke_off`: it left in the
   /// middle of one, so the others must not wait for it. Does not throw.
@@ -128,10 +128,10 @@ class Rendezvous {
   [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t rank,
                                                        std::uint64_t communicator,
                                                        Seconds wait) const;
-  /// Whether anybody has broken off a call on that communicator.
+  /// Whether a process has broken off a call on that communicator.
   [[nodiscard]] bool is_broken_off(std::uint64_t communicator) const;
-  /// Why a call on that communicator cannot end: "process 2 has died", or what the first one said that left. Who breaks off a
-  /// communicator may say more when the whole process leaves: waits up to `wait` for that. None: nothing is known.
+  /// Why a call on that communicator cannot end: "process 2 has died", or the reason that the first one gave that left. A process that breaks
+  /// off a communicator may give another reason when it leaves altogether: waits up to `wait` for that. None: nothing is known.
   [[nodiscard]] std::optional<std::string> why_broken_off(std::uint64_t communicator,
                                                           Seconds wait) const;
   /// Tells the others that this process makes no more calls, and why. Calls in progress with them

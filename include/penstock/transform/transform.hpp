@@ -25,17 +25,18 @@ class JpegIndexStore;
 class Outputs {
  public:
   /// Makes room for outputs of dynamic shape.
-  class Growth {
+  class OutputAllocator {
    public:
     virtual void resize(std::size_t output, const Shape& shape) = 0;
 
    protected:
-    ~Growth() = default;
+    ~OutputAllocator() = default;
   };
 
-  /// `views` are those of fixed shape, and `growth` makes the others.
+  /// `views` are those of fixed shape, and `allocator` makes the others.
   template <std::convertible_to<std::span<const TensorView>> Views>
-  Outputs(const Views& views, Growth* growth = nullptr) noexcept : views_(views), growth_(growth) {}
+  Outputs(const Views& views, OutputAllocator* allocator = nullptr) noexcept
+      : views_(views), allocator_(allocator) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
   /// The place of an output; of one with a dynamic shape only after resize().
@@ -50,7 +51,7 @@ class Outputs {
 
  private:
   std::span<const TensorView> views_;
-  Growth* growth_;
+  OutputAllocator* allocator_;
 };
 
 /// How a transform fits a record: which fields it takes out, and which it puts in their place.

@@ -12,11 +12,11 @@ void fill_windows(const HuffmanSpec& spec, bool dc, SymbolTable& table) {
     const std::size_t windows = std::size_t{1} << (kWindowBits - length);
     for (unsigned i = 0; i < spec.counts[length]; ++i, ++k) {
       std::uint32_t entry = symbol::entry_of(spec.symbols[k], length, dc);
-      if (symbol::bits(entry) > symbol::kLongest) entry = symbol::kNotTold;
+      if (symbol::bits(entry) > symbol::kLongest) entry = symbol::kUndecided;
       at = std::fill_n(at, windows, entry);
     }
   }
-  std::fill(at, table.end(), symbol::kNotTold);
+  std::fill(at, table.end(), symbol::kUndecided);
 }
 
 }  // namespace

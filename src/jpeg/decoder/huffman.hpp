@@ -32,7 +32,7 @@ inline constexpr unsigned kLongest = 18;
 /// No symbol at all takes more: a code of 16, a value of 15.
 inline constexpr std::size_t kMostBits = 31;
 /// What a look-up says that cannot tell. Like the end of a block, it steps out of every block.
-inline constexpr std::uint32_t kNotTold = kUnknown | 127U << kStep;
+inline constexpr std::uint32_t kUndecided = kUnknown | 127U << kStep;
 /// A code that is not in the table, from CanonicalCode.
 inline constexpr std::uint32_t kInvalid = 0xFF;
 

@@ -90,7 +90,7 @@ template <bool kSkipping>
 HWY_INLINE void BeginBlock(const Lanes& lanes, Lane& lane, Running& r) {
   std::uint64_t word = WordAt(lanes, lane.bit);
   std::uint32_t entry = lane.tables->dc->table[word >> (64 - kWindowBits)];
-  const bool told = entry != symbol::kNotTold;
+  const bool told = entry != symbol::kUndecided;
   if (HWY_UNLIKELY(!told)) entry = SlowDc(lane, word);
   word = std::rotl(word, static_cast<int>(entry & 63));
   if constexpr (kSkipping) {

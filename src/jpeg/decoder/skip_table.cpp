@@ -47,7 +47,7 @@ void MakeSkipTable(const std::uint32_t* single, std::uint32_t* several) {
       if (hn::AllFalse(d, live)) break;
     }
     const auto entry = hn::Or(hn::Or(bits, end), hn::ShiftLeft<symbol::kStep>(steps));
-    const auto none = hn::Set(d, static_cast<std::int32_t>(symbol::kNotTold));
+    const auto none = hn::Set(d, static_cast<std::int32_t>(symbol::kUndecided));
     hn::StoreU(hn::IfThenElse(hn::Eq(bits, zero), none, entry), d,
                reinterpret_cast<std::int32_t*>(several) + first);
   }

@@ -147,7 +147,7 @@ class RowMakerState {
   }
 
   EngineConfig config_;
-  CauseCarrier causes_;
+  ExceptionCodec causes_;
   std::mutex mutex_;  // guards what batches became
   std::condition_variable settled_;
   RowThreads threads_;

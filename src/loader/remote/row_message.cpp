@@ -216,11 +216,12 @@ RowBytes make_answer(std::size_t row_bytes) {
 }
 
 void complete_answer(RowBytes& answer, const RowPlace& place, std::size_t row_bytes,
-                     const RowFindings& findings, const CauseCarrier& causes) {
+                     const RowFindings& findings, const ExceptionCodec& causes) {
   const auto carry = [&](const Fault& fault) {
     CarriedFault carried{.fault = fault, .cause = std::nullopt};
     if (fault.cause)
-      carried.cause = to_hex(causes.write ? causes.write(fault.cause) : core::text_of(fault.cause));
+      carried.cause =
+          to_hex(causes.encode ? causes.encode(fault.cause) : core::text_of(fault.cause));
     return carried;
   };
   SavedFindings saved{.findings = findings};
@@ -244,7 +245,7 @@ void complete_answer(RowBytes& answer, const RowPlace& place, std::size_t row_by
 }
 
 RowAnswer read_answer(std::span<const std::byte> bytes, const RowPlace& place,
-                      std::size_t row_bytes, const CauseCarrier& causes) {
+                      std::size_t row_bytes, const ExceptionCodec& causes) {
   const auto header = read_header<AnswerHeader>(bytes);
   if (!header)
     throw Error(
@@ -267,7 +268,7 @@ RowAnswer read_answer(std::span<const std::byte> bytes, const RowPlace& place,
     Fault fault = std::move(carried.fault);
     if (carried.cause) {
       const std::string cause = from_hex(*carried.cause);
-      fault.cause = causes.read ? causes.read(cause) : std::make_exception_ptr(Error(cause));
+      fault.cause = causes.decode ? causes.decode(cause) : std::make_exception_ptr(Error(cause));
     }
     return fault;
   };

@@ -71,7 +71,7 @@ struct RowFindings {
 inline constexpr std::size_t kRowsOffset = 64;
 /// Writes what surrounds the rows, which lie there already. `answer` may grow.
 void complete_answer(RowBytes& answer, const RowPlace& place, std::size_t row_bytes,
-                     const RowFindings& findings, const CauseCarrier& causes);
+                     const RowFindings& findings, const ExceptionCodec& causes);
 /// Room for an answer of so many bytes of rows, and for findings of the usual size.
 [[nodiscard]] RowBytes make_answer(std::size_t row_bytes);
 
@@ -81,6 +81,6 @@ struct RowAnswer {
 };
 /// Errors  Error  no answer, or one to another request than for `row_bytes` bytes of `place`
 [[nodiscard]] RowAnswer read_answer(std::span<const std::byte> bytes, const RowPlace& place,
-                                    std::size_t row_bytes, const CauseCarrier& causes);
+                                    std::size_t row_bytes, const ExceptionCodec& causes);
 
 }  // namespace penstock::loader

@@ -75,12 +75,11 @@ std::optional<TaskState::Visit> TaskState::enter() {
   return Visit{*std::move(visit), std::move(found)};
 }
 
-std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door, std::uint64_t most_rows,
+std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door, std::uint64_t max_rows,
                                      Deadline deadline) {
   const auto threads = door->enter(deadline);
   if (!threads) return nullptr;
-  const auto claim =
-      (*threads)->open().claim_in_part(most_rows, (*threads)->stop_token(), deadline);
+  const auto claim = (*threads)->open().claim_in_part(max_rows, (*threads)->stop_token(), deadline);
   if (!claim) return nullptr;
   const StepInfo& info = *claim->batch->info;
   const auto part = claim->batch->part_of(claim->first);
@@ -107,17 +106,17 @@ std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door, std:
 
 RowTask::RowTask(std::shared_ptr<loader::TaskState> state) : state_(std::move(state)) {}
 RowTask& RowTask::operator=(RowTask&& other) noexcept {
-  give_back();
+  cancel();
   state_ = std::move(other.state_);
   return *this;
 }
-RowTask::~RowTask() { give_back(); }
+RowTask::~RowTask() { cancel(); }
 
-void RowTask::give_back() noexcept {
+void RowTask::cancel() noexcept {
   if (!state_ || state_->is_settled.exchange(true)) return;
   const auto visit = state_->enter();
   if (!visit) return;
-  ++visit->threads->counters().given_back;
+  ++visit->threads->counters().cancelled;
   visit->batch->elsewhere -= state_->place.rows;
   try {
     visit->threads->open().give_back(
@@ -135,13 +134,15 @@ std::uint64_t RowTask::first_row() const noexcept { return state_->place.first_r
 std::uint64_t RowTask::rows() const noexcept { return state_->place.rows; }
 std::span<const std::byte> RowTask::request() const noexcept { return state_->request; }
 
-std::size_t RowTask::answer_bytes() const noexcept {
+std::size_t RowTask::response_bytes() const noexcept {
   return loader::kRowsOffset + state_->row_bytes;
 }
 
-bool RowTask::is_wanted() const noexcept { return !state_->is_settled && !state_->batch.expired(); }
+bool RowTask::is_pending() const noexcept {
+  return !state_->is_settled && !state_->batch.expired();
+}
 
-bool RowTask::finish(std::span<const std::byte> made, const CauseCarrier& causes) {
+bool RowTask::finish(std::span<const std::byte> made, const ExceptionCodec& causes) {
   const auto visit = state_->enter();
   if (!visit) return false;
   loader::InFlight& batch = *visit->batch;

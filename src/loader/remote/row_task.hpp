@@ -40,6 +40,6 @@ struct TaskState {
 
 /// Null when it is too late.
 [[nodiscard]] std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door,
-                                                   std::uint64_t most_rows, Deadline deadline);
+                                                   std::uint64_t max_rows, Deadline deadline);
 
 }  // namespace penstock::loader

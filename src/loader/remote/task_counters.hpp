@@ -13,7 +13,7 @@ struct TaskCounters {
   std::atomic<std::uint64_t> rows = 0;
   std::atomic<std::uint64_t> tasks = 0;
   std::atomic<std::uint64_t> bytes = 0;
-  std::atomic<std::uint64_t> given_back = 0;
+  std::atomic<std::uint64_t> cancelled = 0;
   std::atomic<std::int64_t> wait_ns = 0;
   std::atomic<std::int64_t> made_ns = 0;
   std::atomic<std::int64_t> copy_ns = 0;
@@ -23,7 +23,7 @@ struct TaskCounters {
     return {.rows = rows,
             .tasks = tasks,
             .bytes = bytes,
-            .given_back = given_back,
+            .cancelled = cancelled,
             .wait_s = seconds(wait_ns),
             .made_s = seconds(made_ns),
             .copy_s = seconds(copy_ns)};

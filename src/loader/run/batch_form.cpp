@@ -214,7 +214,7 @@ void BatchForm::transform_row(const HostPart& part, std::uint64_t row) const {
         DeviceTransform::partner_distance(key, part.step, part.replica, count);
     // This image is its own row's, and the partner of the one so far before it.
     for (const std::uint64_t mixed : std::array{row, (row + count - distance) % count}) {
-      if (part.images_there[mixed].fetch_add(1, std::memory_order_acq_rel) == 0) continue;
+      if (part.mix_inputs_ready[mixed].fetch_add(1, std::memory_order_acq_rel) == 0) continue;
       own.transform.draw_mixture(key, distance, part.samples, valid, mixed, rows[mixed]);
       make(mixed);
     }

@@ -35,7 +35,7 @@ struct HostPart {
   std::span<const SampleId> samples;
   /// Of each sample: how many of the two images that it is a mixture of are there. Zeroes at first; empty where no device
   /// transform mixes.
-  std::span<std::atomic<std::uint8_t>> images_there;
+  std::span<std::atomic<std::uint8_t>> mix_inputs_ready;
 };
 
 /// Threads  immutable; any number of threads.

@@ -292,7 +292,7 @@ std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) 
     info.samples = std::move(drawn.ids);
   else
     info.samples.assign(first, first + static_cast<std::ptrdiff_t>(own));
-  if (info.form->mixes()) batch->images_there = std::vector<std::atomic<std::uint8_t>>(own);
+  if (info.form->mixes()) batch->mix_inputs_ready = std::vector<std::atomic<std::uint8_t>>(own);
   batch->packed.resize(own * info.form->packable().size());
   return batch;
 }
@@ -419,7 +419,7 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
       found->filled = filled;
       found->copied = copied;
       found->transformed = finished;
-      found->made_here = made_here(*batch);
+      found->last_local_ns = last_local_ns(*batch);
       found->read_share = share(batch->read_ns);
       found->transform_share = share(batch->transform_ns);
     }
@@ -456,16 +456,16 @@ void Engine::pop() {
 }
 
 // For StepTimes.
-std::optional<std::int64_t> Engine::made_here(const InFlight& batch) const {
+std::optional<std::int64_t> Engine::last_local_ns(const InFlight& batch) const {
   if (batch.elsewhere == 0 && rows_->open().threads_may_claim()) return std::nullopt;
-  return batch.made_here.load();
+  return batch.last_local_ns.load();
 }
 
 StageNs Engine::charge_wait(std::int64_t from, std::int64_t to, std::uint64_t step) const {
   const std::lock_guard lock(mutex_);
   if (const auto found = std::ranges::find(times_, step, &StepTimes::step); found != times_.end())
     if (!queue_.empty() && queue_.front()->info->step == step && !queue_.front()->done)
-      found->made_here = made_here(*queue_.front());
+      found->last_local_ns = last_local_ns(*queue_.front());
   return charge(from, to, step, times_);
 }
 

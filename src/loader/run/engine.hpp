@@ -83,7 +83,7 @@ class Engine {
   void zero_padding(const InFlight& batch) const;
   void give_up(InFlight& batch, std::exception_ptr error);
   void end(std::exception_ptr error, std::uint64_t step);
-  [[nodiscard]] std::optional<std::int64_t> made_here(const InFlight& batch) const;
+  [[nodiscard]] std::optional<std::int64_t> last_local_ns(const InFlight& batch) const;
   template <class Ready>
   std::optional<std::shared_ptr<InFlight>> wait_until(Deadline deadline, Ready ready);
 

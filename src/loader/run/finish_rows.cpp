@@ -20,9 +20,9 @@ std::int64_t finish_rows(InFlight& batch, std::size_t part, std::uint64_t first,
       .step = info.step,
       .replica = own.replica,
       .samples = std::span(info.samples).subspan(own.first_sample, own.slice.samples),
-      .images_there =
+      .mix_inputs_ready =
           info.form->mixes()
-              ? std::span(batch.images_there).subspan(own.first_sample, own.slice.samples)
+              ? std::span(batch.mix_inputs_ready).subspan(own.first_sample, own.slice.samples)
               : std::span<std::atomic<std::uint8_t>>()};
   const std::int64_t begin = now_ns();
   for (std::uint64_t row = first; row < first + count; ++row) {

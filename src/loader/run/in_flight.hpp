@@ -28,7 +28,7 @@ struct InFlight {
   const batch::BatchLayout* layout = nullptr;
   std::vector<std::shared_ptr<device::DeviceSlice>> slices;  // one per part
 
-  std::vector<std::atomic<std::uint8_t>> images_there;  // of each sample: see HostPart
+  std::vector<std::atomic<std::uint8_t>> mix_inputs_ready;  // of each sample: see HostPart
 
   /// Of each sample, by BatchForm::packable(): 1 where the row is a packed JPEG, which the GPU that it goes to decodes.
   std::vector<std::uint8_t> packed;
@@ -38,9 +38,9 @@ struct InFlight {
   bool done = false;         // published, or failed
   std::exception_ptr error;  // what keeps this step from being delivered
 
-  std::atomic<std::uint64_t> unfinished = 0;  // samples; who brings it to 0 publishes
-  std::atomic<std::uint64_t> elsewhere = 0;   // samples that are made elsewhere, or were
-  std::atomic<std::int64_t> made_here = 0;    // when a thread of this process last made samples
+  std::atomic<std::uint64_t> unfinished = 0;    // samples; who brings it to 0 publishes
+  std::atomic<std::uint64_t> elsewhere = 0;     // samples that are made elsewhere, or were
+  std::atomic<std::int64_t> last_local_ns = 0;  // when a thread of this process last made samples
   std::atomic<std::int64_t> read_ns = 0;
   std::atomic<std::int64_t> decode_ns = 0;
   std::atomic<std::int64_t> transform_ns = 0;  // on host devices, row by row

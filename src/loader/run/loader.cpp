@@ -38,18 +38,16 @@ DeviceLoader Loader::device(std::size_t part) {
                                         part, devices().size()));
   return {run_, part};
 }
-std::optional<RowTask> Loader::take_task(std::uint64_t most_rows,
-                                         std::chrono::nanoseconds timeout) {
-  if (most_rows == 0)
-    throw std::invalid_argument("take_task: most_rows must be 1 or more, found 0");
+std::optional<RowTask> Loader::take_task(std::uint64_t max_rows, std::chrono::nanoseconds timeout) {
+  if (max_rows == 0) throw std::invalid_argument("take_task: max_rows must be 1 or more, found 0");
   const auto now = loader::Deadline::clock::now();
   const auto deadline = timeout < loader::kNever - now ? now + timeout : loader::kNever;
-  auto state = loader::take_task(run_->rows().door(), most_rows, deadline);
+  auto state = loader::take_task(run_->rows().door(), max_rows, deadline);
   if (!state) return std::nullopt;
   return RowTask(std::move(state));
 }
 std::string Loader::row_settings() const { return run_->row_settings(); }
-void Loader::let_threads_make_rows(bool may) { run_->rows().open().let_threads_claim(may); }
+void Loader::enable_local_decoding(bool may) { run_->rows().open().let_threads_claim(may); }
 void Loader::start() { run_->start(); }
 void Loader::stop() { run_->stop(); }
 

@@ -149,7 +149,7 @@ void RowThreads::work(const std::stop_token& stop) {
         std::max<std::int64_t>((now_ns() - begin) / static_cast<std::int64_t>(claim->count), 1);
     note_memory(static_cast<std::int64_t>(rows->memory_bytes()) - static_cast<std::int64_t>(held));
     if (stop.stop_requested()) return;  // in the middle of it
-    claim->batch->made_here = now_ns();
+    claim->batch->last_local_ns = now_ns();
     finish(claim->batch, claim->count);
   }
 }
@@ -175,7 +175,7 @@ void RowThreads::work_on_read(const std::stop_token& stop) {
       failed_(*batch, std::move(error));
       continue;
     }
-    batch->made_here = now_ns();
+    batch->last_local_ns = now_ns();
     finish(batch, 1);
   }
 }

@@ -203,7 +203,7 @@ Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& p
   } else {
     const Observed observed(recipe_->observer, Stage::read, place.step, place.sample);
     branch.chain.find_places(out_, places_);
-    record_.set_places(places_);
+    record_.set_destinations(places_);
     result = read_record(*branch.source, id, branch.read_key, record_, recipe_->retry, stop_,
                          batch.retries);
   }

@@ -108,7 +108,7 @@ void Run::stop() {
 std::optional<Step> Run::next() {
   Lock lock(mutex_);
   if (stopped_) return std::nullopt;
-  refuse_consumers_apart();
+  check_consumers_aligned();
   if (fetch(lock, consumers_.front().step, consumers_) != Fetched::step) return std::nullopt;
   InFlight& batch = *pending_.front();
   held_steps_->fetch_add(1);
@@ -140,7 +140,7 @@ std::optional<DeviceBatch> Run::next_part(std::size_t part) {
 bool Run::wait_for(std::chrono::nanoseconds timeout) {
   Lock lock(mutex_);
   if (stopped_) return true;
-  refuse_consumers_apart();
+  check_consumers_aligned();
   return fetch(lock, consumers_.front().step, consumers_, deadline_in(timeout)) != Fetched::late;
 }
 
@@ -163,11 +163,11 @@ std::optional<std::uint32_t> Run::next_epoch() {
 
 std::optional<std::shared_ptr<InFlight>> Run::look_ahead(Lock& lock, Deadline deadline) {
   if (stopped_) return nullptr;
-  refuse_consumers_apart();
+  check_consumers_aligned();
   if (!pending_.empty()) return pending_.front();  // wait_for() has it already
   if (error_) std::rethrow_exception(error_);
   if (ended_) return nullptr;
-  refuse_to_fill_the_ring(consumers_.front());  // no batch is drawn before it has a slot
+  check_held_batches(consumers_.front());  // no batch is drawn before it has a slot
   auto batch = wait(lock, Until::numbers, consumers_, deadline);
   if (error_) std::rethrow_exception(error_);
   if (batch && !*batch) {
@@ -188,7 +188,7 @@ Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> wait
     if (error_ || ended_) end_meters(waiting);
     if (error_) std::rethrow_exception(error_);
     if (ended_) return Fetched::end;
-    for (const Consumer& consumer : waiting) refuse_to_fill_the_ring(consumer);
+    for (const Consumer& consumer : waiting) check_held_batches(consumer);
     if (fetching_) {  // another consumer is at it, for all
       for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
       if (deadline == kNever) {
@@ -280,7 +280,7 @@ void Run::release_taken() {
   }
 }
 
-void Run::refuse_to_fill_the_ring(const Consumer& consumer) const {
+void Run::check_held_batches(const Consumer& consumer) const {
   if (held_steps_->load() + consumer.held->load() < engine_->slots()) return;
   throw Error(
       fmt::format("all {0} slots are in batches that the caller still holds, so no other can be "
@@ -290,7 +290,7 @@ void Run::refuse_to_fill_the_ring(const Consumer& consumer) const {
                   engine_->slots(), config_->depth));
 }
 
-void Run::refuse_consumers_apart() const {
+void Run::check_consumers_aligned() const {
   const auto [slowest, fastest] = std::ranges::minmax_element(consumers_, {}, &Consumer::step);
   if (slowest->step == fastest->step) return;
   const auto part = slowest - consumers_.begin();
@@ -420,7 +420,7 @@ void Run::restore(const LoaderState& state) {
   progress_.faults = state.faults;
   progress_.digests = {.slice = state.digest, .transformed = state.transformed_digest};
   progress_.pending_digests.clear();
-  start_for_who_waits();
+  restart_for_waiters();
 }
 
 void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
@@ -441,7 +441,7 @@ void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
   pending_ = std::move(taken);
   weights_ = std::move(changes);
   ended_ = false;
-  start_for_who_waits();
+  restart_for_waiters();
 }
 
 std::string Run::row_settings() const {
@@ -466,7 +466,7 @@ void Run::restart_from(std::uint64_t step, EngineConfig config, bool is_new_run)
 }
 
 // Another thread may be in next(): where no thread can be started it gets that error.
-void Run::start_for_who_waits() {
+void Run::restart_for_waiters() {
   if (!fetching_) return;
   try {
     engine_->start();

@@ -88,7 +88,7 @@ class Run {
 
   void start_locked();
   [[nodiscard]] std::vector<Fact> facts_locked() const;
-  void start_for_who_waits();
+  void restart_for_waiters();
   void restart_from(std::uint64_t step, EngineConfig config, bool is_new_run = true);
   /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.
   [[nodiscard]] Fetched fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
@@ -102,8 +102,8 @@ class Run {
   /// Charges the consumers of these that wait for the time since they began to.
   void leave_meters(std::span<Consumer> consumers, bool delivered);
   static void end_meters(std::span<Consumer> consumers);
-  void refuse_to_fill_the_ring(const Consumer& consumer) const;
-  void refuse_consumers_apart() const;
+  void check_held_batches(const Consumer& consumer) const;
+  void check_consumers_aligned() const;
   void refuse_untolerated_faults(const InFlight& batch) const;
   void count_delivered(const InFlight& batch);
   [[nodiscard]] DeviceBatch take(InFlight& batch, std::size_t part,

@@ -34,10 +34,11 @@ StageNs charge(std::int64_t from, std::int64_t to, std::uint64_t step,
     part(Stage::order) += until(times_of.ordered);
     part(Stage::slot) += until(times_of.slotted);
     if (times_of.step != step) continue;
-    const std::int64_t made_here = times_of.made_here.value_or(0);
-    const std::int64_t filling = times_of.made_here && made_here == 0
-                                     ? 0
-                                     : until(times_of.made_here ? made_here : times_of.filled);
+    const std::int64_t last_local_ns = times_of.last_local_ns.value_or(0);
+    const std::int64_t filling =
+        times_of.last_local_ns && last_local_ns == 0
+            ? 0
+            : until(times_of.last_local_ns ? last_local_ns : times_of.filled);
     const auto of_filling = [&](double share) {
       return static_cast<std::int64_t>(share * static_cast<double>(filling));
     };
@@ -46,7 +47,7 @@ StageNs charge(std::int64_t from, std::int64_t to, std::uint64_t step,
     part(Stage::read) += reading;
     part(Stage::device_transform) += transforming;
     part(Stage::decode) += filling - reading - transforming;
-    if (times_of.made_here) part(Stage::remote) += until(times_of.filled);
+    if (times_of.last_local_ns) part(Stage::remote) += until(times_of.filled);
     part(Stage::copy) += until(times_of.copied);
     part(Stage::device_transform) += until(times_of.transformed);
     part(Stage::copy) += until(0);  // handing over

@@ -21,11 +21,11 @@ struct StepTimes {
   std::int64_t filled = 0;
   std::int64_t copied = 0;
   std::int64_t transformed = 0;
-  // Of the time between slotted and filled, or made_here; the rest is decoding.
+  // Of the time between slotted and filled, or last_local_ns; the rest is decoding.
   double read_share = 0;
   double transform_share = 0;  // row by row, on host devices
   // Where samples are made elsewhere, this process had made its own by then.
-  std::optional<std::int64_t> made_here{};
+  std::optional<std::int64_t> last_local_ns{};
 };
 
 /// Charges the time from `from` to `to`, during which the consumer waited for `step`, to the stages

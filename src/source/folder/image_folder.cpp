@@ -57,7 +57,7 @@ class ImageFolder final : public Source {
 
     Result<std::span<const std::byte>> bytes = storage_->read_whole(
         path.data(), files_.stamp(number), max_file_bytes_,
-        [&record](std::size_t count) { return record.allocate(count); }, record.head());
+        [&record](std::size_t count) { return record.allocate(count); }, record.prefix_limit());
     if (!bytes) return std::move(bytes.fault());
     record.add_bytes_read(bytes->size());
     const std::array extents{static_cast<std::int64_t>(bytes->size())};

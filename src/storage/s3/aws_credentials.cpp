@@ -94,7 +94,7 @@ std::optional<TemporaryCredentials> from_container(const Environment& environmen
   const auto full = environment("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   if (!relative && !full) return std::nullopt;
   HttpRequest request{.url = relative ? "http://169.254.170.2" + *relative : *full,
-                      .past_proxies = true};
+                      .bypass_proxy = true};
   std::string token = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN").value_or("");
   if (const auto path = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"))
     token = read_token(
@@ -123,13 +123,13 @@ std::optional<TemporaryCredentials> from_instance(const Environment& environment
   auto token = client.send({.method = "PUT",
                             .url = base + "/latest/api/token",
                             .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 21600"},
-                            .past_proxies = true});
+                            .bypass_proxy = true});
   if (!token) return std::nullopt;  // no EC2 instance
   require_not_busy(*token, base);
   if (!token->is_good()) return std::nullopt;
   HttpRequest request{.url = base + "/latest/meta-data/iam/security-credentials/",
                       .headers = {"X-aws-ec2-metadata-token: " + token->body},
-                      .past_proxies = true};
+                      .bypass_proxy = true};
   auto role = client.send(request);
   if (role) require_not_busy(*role, base);
   if (!role || !role->is_good() || role->body.empty()) return std::nullopt;  // it has no role

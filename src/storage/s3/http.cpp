@@ -166,7 +166,7 @@ class HttpClient::Handle {
     set(CURLOPT_XFERINFOFUNCTION, on_progress);
     set(CURLOPT_XFERINFODATA, &transfer);
     set(CURLOPT_NOPROGRESS, 0L);
-    if (request.past_proxies) set(CURLOPT_NOPROXY, "*");
+    if (request.bypass_proxy) set(CURLOPT_NOPROXY, "*");
     if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
     if (request.method == "PUT" || request.method == "POST") {
       set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));

@@ -22,7 +22,7 @@ struct HttpRequest {
   std::string method = "GET";  ///< GET, HEAD, PUT, POST or DELETE
   std::string url;
   std::vector<std::string> headers;  ///< "name: value"
-  bool past_proxies = false;         ///< for addresses that only this machine has
+  bool bypass_proxy = false;         ///< for addresses that only this machine has
   std::string_view body{};           ///< of PUT and POST; the caller's until the answer is there
   /// How long without a byte; none: the client's.
   std::optional<std::chrono::milliseconds> idle{};

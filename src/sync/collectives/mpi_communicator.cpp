@@ -234,7 +234,7 @@ class MpiLinks final : public sync::Links {
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
     if (lane == Lane::data) {
       // Who has broken off may have freed what it sent, and MPI would read that once it is asked for.
-      hear_farewells();
+      poll_departures();
       if (broken_off_) throw PeerError(peer, false, kLeft);
     }
     Message& message = messages_.emplace_back();
@@ -286,7 +286,7 @@ class MpiLinks final : public sync::Links {
   [[nodiscard]] std::optional<std::string> farewell_of(std::uint32_t peer,
                                                        Deadline deadline) override {
     while (!farewells_[peer] && SteadyClock::now() < deadline) {
-      hear_farewells();
+      poll_departures();
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     if (!farewells_[peer]) return std::nullopt;
@@ -323,7 +323,7 @@ class MpiLinks final : public sync::Links {
       if (done != 0) return;
       if (round % 64 != 63) continue;
       if (interrupted_) throw PeerError(peer, false, "this process has left");
-      hear_farewells();
+      poll_departures();
       if (broken_off_) throw PeerError(peer, false, kLeft);
       const auto now = SteadyClock::now();
       if (now > deadline) {
@@ -339,7 +339,7 @@ class MpiLinks final : public sync::Links {
   }
 
   // Those that have come.
-  void hear_farewells() {
+  void poll_departures() {
     for (;;) {
       if (incoming_.empty()) {
         int found = 0;

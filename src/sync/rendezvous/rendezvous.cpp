@@ -22,9 +22,9 @@
 
 #include "src/core/printable.hpp"
 #include "src/core/start_thread.hpp"
-#include "src/sync/rendezvous/inquest.hpp"
 #include "src/sync/rendezvous/launch_key.hpp"
 #include "src/sync/rendezvous/rendezvous_server.hpp"
+#include "src/sync/rendezvous/stall_diagnosis.hpp"
 #include "src/sync/rendezvous/ticket_file.hpp"
 
 namespace penstock {
@@ -595,9 +595,9 @@ std::shared_ptr<Rendezvous> Rendezvous::at(const std::string& address, std::uint
   return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
 }
 
-std::shared_ptr<Rendezvous> Rendezvous::through(const Exchange& exchange, std::uint32_t rank,
-                                                std::uint32_t world,
-                                                const RendezvousOptions& options) {
+std::shared_ptr<Rendezvous> Rendezvous::via_exchange(const Exchange& exchange, std::uint32_t rank,
+                                                     std::uint32_t world,
+                                                     const RendezvousOptions& options) {
   auto impl = std::make_unique<Impl>(rank, world, options);
   if (world > 1) {
     LaunchKey key;
@@ -618,9 +618,9 @@ std::shared_ptr<Rendezvous> Rendezvous::through(const Exchange& exchange, std::u
   return std::shared_ptr<Rendezvous>(new Rendezvous(std::move(impl)));
 }
 
-std::shared_ptr<Rendezvous> Rendezvous::through_file(const std::filesystem::path& path,
-                                                     std::uint32_t rank, std::uint32_t world,
-                                                     const RendezvousOptions& options) {
+std::shared_ptr<Rendezvous> Rendezvous::via_file(const std::filesystem::path& path,
+                                                 std::uint32_t rank, std::uint32_t world,
+                                                 const RendezvousOptions& options) {
   auto impl = std::make_unique<Impl>(rank, world, options);
   if (world > 1 && rank == 0) {
     const std::string token = sync::make_nonce();

@@ -29,7 +29,7 @@ constexpr std::size_t kMostNonceBytes = 64;
 // Addresses, and NCCL's ids.
 constexpr std::size_t kMostStored = std::size_t{256} << 20;
 // Who runs says at once what it waits for.
-constexpr double kInquestTimeout = 2;
+constexpr double kDiagnosisTimeout = 2;
 
 }  // namespace
 
@@ -81,7 +81,7 @@ void RendezvousServer::serve() {
     }
     if (stopping && (!unsent || SteadyClock::now() > last)) return;
     const bool timed =
-        !complete_ || stopping || inquest_ || std::ranges::any_of(clients_, &Client::is_stranger);
+        !complete_ || stopping || diagnosis_ || std::ranges::any_of(clients_, &Client::is_stranger);
     if (::poll(polled.data(), polled.size(), timed ? 20 : -1) < 0 && errno != EINTR) return;
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       Client& client = clients_[i];
@@ -97,7 +97,7 @@ void RendezvousServer::serve() {
     if (complete_) listener_.close();
     if (accepts && listener_ && polled[1].revents != 0) accept_all();
     if (!stopping && !complete_ && SteadyClock::now() > deadline_) expire();
-    if (inquest_ && SteadyClock::now() > inquest_->deadline) end_inquest();
+    if (diagnosis_ && SteadyClock::now() > diagnosis_->deadline) end_diagnosis();
     if (!stopping && polled[0].revents != 0) {
       stopping = true;
       last = deadline_in(1);
@@ -198,45 +198,46 @@ void RendezvousServer::handle(Client& client, Frame frame) {
       std::string& what = left_[static_cast<std::size_t>(rank)];
       what = fmt::format("process {} has left: {}", rank, frame.texts.at(0));
       tell_all({left ? FrameKind::gone : FrameKind::failed, {what, fmt::format("{}", rank)}});
-      return end_inquest_if_answered();
+      return end_diagnosis_if_answered();
     }
     case FrameKind::farewell:
       return tell_all({FrameKind::farewell,
                        {fmt::format("{}", client.rank), frame.texts.at(0), frame.texts.at(1),
                         frame.texts.at(2)}});
     case FrameKind::late:
-      return begin_inquest(static_cast<std::uint32_t>(client.rank), frame);
+      return begin_diagnosis(static_cast<std::uint32_t>(client.rank), frame);
     case FrameKind::pending:
-      if (!inquest_) return;
-      inquest_->answers[static_cast<std::size_t>(client.rank)] = calls_from(frame.texts);
-      return end_inquest_if_answered();
+      if (!diagnosis_) return;
+      diagnosis_->answers[static_cast<std::size_t>(client.rank)] = calls_from(frame.texts);
+      return end_diagnosis_if_answered();
     default:
       throw Error("not a rendezvous of penstock");
   }
 }
 
-void RendezvousServer::begin_inquest(std::uint32_t rank, const Frame& late) {
-  if (inquest_) return;
+void RendezvousServer::begin_diagnosis(std::uint32_t rank, const Frame& late) {
+  if (diagnosis_) return;
   const std::vector<PendingCall> calls = calls_from(late.texts);
   if (calls.empty()) throw Error("not a rendezvous of penstock");
-  inquest_ = {.rank = rank,
-              .late = calls.front(),
-              .answers = std::vector<Answer>(world_),
-              .deadline = deadline_in(kInquestTimeout)};
+  diagnosis_ = {.rank = rank,
+                .late = calls.front(),
+                .answers = std::vector<Answer>(world_),
+                .deadline = deadline_in(kDiagnosisTimeout)};
   tell_all({FrameKind::inquiry, {}});
 }
 
 // Who has left answers nothing, and has said why.
-void RendezvousServer::end_inquest_if_answered() {
-  if (!inquest_) return;
+void RendezvousServer::end_diagnosis_if_answered() {
+  if (!diagnosis_) return;
   for (std::uint32_t rank = 0; rank < world_; ++rank)
-    if (!inquest_->answers[rank] && left_[rank].empty()) return;
-  end_inquest();
+    if (!diagnosis_->answers[rank] && left_[rank].empty()) return;
+  end_diagnosis();
 }
 
-void RendezvousServer::end_inquest() {
-  const std::string found = conclude(inquest_->rank, inquest_->late, inquest_->answers, left_);
-  inquest_.reset();
+void RendezvousServer::end_diagnosis() {
+  const std::string found =
+      conclude(diagnosis_->rank, diagnosis_->late, diagnosis_->answers, left_);
+  diagnosis_.reset();
   tell_all({FrameKind::failed, {found, ""}});
 }
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "src/sync/rendezvous/inquest.hpp"
 #include "src/sync/rendezvous/launch_key.hpp"
+#include "src/sync/rendezvous/stall_diagnosis.hpp"
 #include "src/sync/rendezvous/tcp.hpp"
 
 namespace penstock::sync {
@@ -58,9 +58,9 @@ class RendezvousServer {
   void handle(Client& client, Frame frame);
   void greet(Client& client, const Frame& hello);
   void admit(Client& client, const Frame& proof);
-  void begin_inquest(std::uint32_t rank, const Frame& late);
-  void end_inquest_if_answered();
-  void end_inquest();
+  void begin_diagnosis(std::uint32_t rank, const Frame& late);
+  void end_diagnosis_if_answered();
+  void end_diagnosis();
   void refuse(Client& client, const std::string& why, bool stale);
   void gone(Client& client, FrameReader::Result result = FrameReader::Result::ended);
   void expire();
@@ -84,13 +84,13 @@ class RendezvousServer {
   std::size_t stored_ = 0;  // bytes in values_
   std::map<std::string, std::string> values_;
   std::multimap<std::string, std::int64_t> waiting_;  // key, rank
-  struct Inquest {
+  struct Diagnosis {
     std::uint32_t rank = 0;  // whose call is late
     PendingCall late;
     std::vector<Answer> answers;
     Deadline deadline;
   };
-  std::optional<Inquest> inquest_;
+  std::optional<Diagnosis> diagnosis_;
   Socket wake_read_;
   Socket wake_write_;
   std::jthread thread_;

@@ -28,8 +28,8 @@ std::shared_ptr<Rendezvous> meet(Communicator& processes, double timeout_s) {
     processes.broadcast(view_of(bytes), 0);
     return std::string(reinterpret_cast<const char*>(bytes.data()));
   };
-  return Rendezvous::through(exchange, processes.rank(), processes.size(),
-                             {.timeout = Seconds(timeout_s)});
+  return Rendezvous::via_exchange(exchange, processes.rank(), processes.size(),
+                                  {.timeout = Seconds(timeout_s)});
 }
 
 // NCCL takes one rank a GPU.

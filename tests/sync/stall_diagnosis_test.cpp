@@ -1,5 +1,5 @@
 // Who holds up the others, from what all calls wait for.
-#include "src/sync/rendezvous/inquest.hpp"
+#include "src/sync/rendezvous/stall_diagnosis.hpp"
 
 #include <optional>
 #include <string>
@@ -29,7 +29,7 @@ PendingCall waits_for(std::uint32_t peer, std::uint64_t number = 7, std::uint32_
 Answer one(const PendingCall& call) { return std::vector{call}; }
 const Answer kIdle = std::vector<PendingCall>{};
 
-TEST(Inquest, WhoDoesNotAnswerIsStopped) {
+TEST(StallDiagnosis, WhoDoesNotAnswerIsStopped) {
   const std::vector<Answer> answers{one(waits_for(2)), one(waits_for(2)), std::nullopt,
                                     one(waits_for(2))};
   for (const std::uint32_t rank : {0U, 1U, 3U})
@@ -37,7 +37,7 @@ TEST(Inquest, WhoDoesNotAnswerIsStopped) {
               "process 2 does not answer: it is stopped, or its machine cannot be reached");
 }
 
-TEST(Inquest, OneThatWaitsForTheCulpritIsNone) {
+TEST(StallDiagnosis, OneThatWaitsForTheCulpritIsNone) {
   // 0 waits for 1's data, which waits for 3's, which waits for 2.
   const std::vector<Answer> answers{one(waits_for(1, 7, 1)), one(waits_for(3, 7, 1)), std::nullopt,
                                     one(waits_for(2, 7, 0))};
@@ -45,7 +45,7 @@ TEST(Inquest, OneThatWaitsForTheCulpritIsNone) {
               HasSubstr("process 2 does not answer"));
 }
 
-TEST(Inquest, WhoMakesNoCallIsBusy) {
+TEST(StallDiagnosis, WhoMakesNoCallIsBusy) {
   const std::vector<Answer> answers{one(waits_for(1)), kIdle};
   EXPECT_THAT(sync::conclude(0, waits_for(1), answers),
               AllOf(HasSubstr("process 1 makes no call"), HasSubstr("raise the timeout")));
@@ -55,7 +55,7 @@ TEST(Inquest, WhoMakesNoCallIsBusy) {
       HasSubstr("process 1 is still busy in all_reduce(sum, f32 [10])"));
 }
 
-TEST(Inquest, APacketThatIsLostOneWayNamesTheLink) {
+TEST(StallDiagnosis, APacketThatIsLostOneWayNamesTheLink) {
   // Process 1 does not hear 2, which has gone on to the data and waits for 1 as all do.
   const std::vector<Answer> answers{one(waits_for(1, 7, 1)), one(waits_for(2, 7, 0)),
                                     one(waits_for(1, 7, 1)), one(waits_for(1, 7, 1))};
@@ -74,7 +74,7 @@ TEST(Inquest, APacketThatIsLostOneWayNamesTheLink) {
               HasSubstr("the network between them is cut"));
 }
 
-TEST(Inquest, CallsOfDifferentCommunicatorsThatWaitForEachOtherAreNamed) {
+TEST(StallDiagnosis, CallsOfDifferentCommunicatorsThatWaitForEachOtherAreNamed) {
   const std::vector<Answer> answers{one(waits_for(1, 3, 0, 0)), one(waits_for(0, 2, 0, 5))};
   EXPECT_EQ(
       sync::conclude(0, waits_for(1, 3, 0, 0), answers),
@@ -88,7 +88,7 @@ TEST(Inquest, CallsOfDifferentCommunicatorsThatWaitForEachOtherAreNamed) {
   EXPECT_THAT(sync::conclude(0, waits_for(1, 3), threads), HasSubstr("process 2 does not answer"));
 }
 
-TEST(Inquest, CallsComeBackFromTheirTexts) {
+TEST(StallDiagnosis, CallsComeBackFromTheirTexts) {
   const std::vector<PendingCall> calls{waits_for(4, 3, 1, 9), waits_for(0)};
   const std::vector<PendingCall> again = sync::calls_from(sync::to_texts(calls));
   ASSERT_EQ(again.size(), 2U);

@@ -1,4 +1,4 @@
-#include "src/sync/rendezvous/inquest.hpp"
+#include "src/sync/rendezvous/stall_diagnosis.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-// sync/rendezvous/inquest: who holds up the others, from what all their calls wait for.
+// sync/rendezvous/stall_diagnosis: finds the process that blocks a call of all, from what each of their calls waits for.
 #pragma once
 
 #include <cstdint>
