@@ -44,13 +44,13 @@ def measure(rank: int, world: int, ports: list[int], over_mpi: bool) -> None:
     from penstock.sync import connect
 
     torch.set_num_threads(1)
-    by_hand = {"rank": rank, "world": world, "timeout_s": 120}
+    by_hand = {"rank": rank, "world": world, "timeout": 120}
     groups = {
         "Gloo": connect("gloo", address=f"127.0.0.1:{ports[0]}", **by_hand),
         "Gloo, any order": connect("gloo", address=f"127.0.0.1:{ports[1]}", any_order=True, **by_hand),
     }
     if over_mpi:
-        groups |= {"MPI": connect("mpi", timeout_s=120), "MPI, any order": connect("mpi", timeout_s=120, any_order=True)}
+        groups |= {"MPI": connect("mpi", timeout=120), "MPI, any order": connect("mpi", timeout=120, any_order=True)}
     two_minutes = datetime.timedelta(seconds=120)
     at = f"tcp://127.0.0.1:{ports[2]}"
     distributed.init_process_group("gloo", init_method=at, rank=rank, world_size=world, timeout=two_minutes)

@@ -160,7 +160,7 @@ class _Session:
 
     def run(self) -> None:
         if not self._workers.local:
-            self._tasks.enable_local_decoding(False)
+            self._tasks.enable_local_rows(False)
         _sessions.add(self)
         for number in range(self._workers.count):
             for lane in range(self._workers.ahead):
@@ -366,7 +366,7 @@ class _Session:
             return
         with self._lock:
             all_refused = len(self._refusals) == self._workers.count  # the next rows are for the error that says so
-            self._tasks.enable_local_decoding(not self._waits and not self._ready - self._stuck and not all_refused)
+            self._tasks.enable_local_rows(not self._waits and not self._ready - self._stuck and not all_refused)
 
     def _leave_out(self, seat: _Seat, number: int, error: BaseException) -> None:
         with seat.lock:

@@ -140,11 +140,11 @@ void bind_buckets(nb::class_<Dataset>& dataset) {
 }
 
 void bind_image_sizes(nb::module_& module) {
-  def(module, Call{"image_sizes", WithGil{&sizes_of}, docs::image_sizes,
-                   Parameter<Dataset>{"dataset"}, Parameter<ImageSizesOptions>{"options"}}
-                  .with("Of all records of the dataset's source, whatever the dataset chooses "
-                        "among them: an array of numpy, "
-                        "i32 [records, 2]."));
+  def(module,
+      Call{"image_sizes", WithGil{&sizes_of}, docs::image_sizes, Parameter<Dataset>{"dataset"},
+           Parameter<ImageSizesOptions>{"options"}}
+          .with("Of all records of the dataset's source, whatever the dataset chooses among "
+                "them: an array of\nnumpy, i32 [records, 2]."));
   def(module, calls::aspect_shapes());
 }
 

@@ -1,6 +1,7 @@
 #include "calls.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace penstock::python {
 
@@ -77,6 +78,13 @@ std::string SignatureWriter::docstring(std::string_view doc, std::string_view pa
   if (!begins_with_label(std::string_view(text).substr(paragraph_at)))
     return text + (text.empty() ? "" : "\n\n") + options;
   return text.insert(paragraph_at, options + "\n\n");
+}
+
+std::string as_sentence(std::string text) {
+  if (text.empty()) return text;
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  if (text.back() != '.') text += '.';
+  return text;
 }
 
 Given::Given(const std::vector<std::string>& by_position, const nb::args& arguments,

@@ -408,14 +408,17 @@ void def_constructor(Class& bound, const Call<Function, P...>& call,
   bound.def(ExplainedConstructor());
 }
 
+/// "how many" becomes "How many."
+[[nodiscard]] std::string as_sentence(std::string text);
+
 /// Binds members that are read, with their sentences: def_members(bound, "rows", &T::rows, "bytes", &T::bytes).
 template <class T>
 void def_members(nb::class_<T>&) {}
 template <class T, class Member, class... More>
 void def_members(nb::class_<T>& bound, const char* name, Member T::*member, const More&... more) {
-  const char* const sentence = sentence_of<T>(name);
-  if (*sentence != 0)
-    bound.def_ro(name, member, sentence);
+  const std::string sentence = as_sentence(sentence_of<T>(name));
+  if (!sentence.empty())
+    bound.def_ro(name, member, sentence.c_str());
   else
     bound.def_ro(name, member);
   def_members(bound, more...);
@@ -459,10 +462,12 @@ struct PythonValue<Class> {
     for (std::size_t i = 0; i < all.texts().size(); ++i) {
       const auto& [field, shown] = all.texts()[i];
       if (field == PythonClass<Class>::kLeftOut) continue;
+      constexpr bool kShowsNames = requires { PythonClass<Class>::kShowsNames; };
       const bool is_positional = std::ranges::find(PythonClass<Class>::kByPosition, field) !=
                                  std::end(PythonClass<Class>::kByPosition);
       if (!is_positional && shown == defaults.texts()[i].second) continue;
-      text += (text.empty() ? "" : ", ") + (is_positional ? "" : field + "=") + shown;
+      text +=
+          (text.empty() ? "" : ", ") + (is_positional && !kShowsNames ? "" : field + "=") + shown;
     }
     return type() + "(" + text + ")";
   }
@@ -503,7 +508,7 @@ nb::class_<T> def_struct(nb::module_& module) {
         [name = field.name](const T& self) {
           return nb::object(field_objects(self).objects()[name.c_str()]);
         },
-        nb::sig(getter.c_str()), field.sentence.c_str());
+        nb::sig(getter.c_str()), as_sentence(field.sentence).c_str());
   }
   bound.def(
       "__reduce__",

@@ -295,7 +295,10 @@ Errors  TypeError  the plan is endless, or reads a stream)")
               return nb::cast(PyMemoryJpegIndex{{memory}, memory});
             return index ? nb::cast(PyJpegIndex{std::move(index)}) : nb::none();
           },
-          nb::sig("def jpeg_index(self) -> JpegIndex | None"), docs::dataset_jpeg_index)
+          nb::sig("def jpeg_index(self) -> JpegIndex | None"),
+          (std::string(docs::dataset_jpeg_index) +
+           " A pickled plan has an empty one of its own in its place.")
+              .c_str())
       .def("__bool__", [](const Dataset&) { return true; })
       .def_prop_ro("fields", &Dataset::fields, docs::dataset_fields)
       .def_prop_ro(

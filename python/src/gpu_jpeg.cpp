@@ -94,7 +94,7 @@ void bind_gpu_jpeg(nb::module_& module) {
   report
       .def_prop_ro(
           "faults", [](const BatchReport& self) { return self.faults; },
-          sentence_of<BatchReport>("faults"))
+          as_sentence(sentence_of<BatchReport>("faults")).c_str())
       .def("__repr__", [](const BatchReport& self) {
         std::size_t faults = 0;
         for (const auto& fault : self.faults) faults += fault ? 1 : 0;
@@ -108,8 +108,8 @@ void bind_gpu_jpeg(nb::module_& module) {
       R"(Decodes JPEGs on a GPU, for loaders of your own; Penstock's has loader(decode_on_gpu=True).
 
 The CPU finds the parts of a scan that the crop needs, and copies them; the GPU does the rest: Huffman codes, the
-inverse DCT, colours, the resize. The pixels are, bit for bit, those that the CPU makes, so it does not matter who
-decodes an image.
+inverse DCT, colours, the resize. The pixels are, bit for bit, those that the CPU makes, so it does not matter which of
+them decodes an image.
 
     decoder = penstock.JpegBatchDecoder((224, 224), index=index)
     pixels = torch.empty(len(files), 224, 224, 3, dtype=torch.uint8, device="cuda")

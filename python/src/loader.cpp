@@ -621,7 +621,7 @@ digests it waits as `digest` does.)")
       .def(
           "row_tasks", [](const LoaderHandle& self) { return PyRowTasks(self); },
           nb::sig("def row_tasks(self) -> RowTasks"),
-          "For somebody who makes rows of its steps elsewhere: see penstock.remote.")
+          "For workers elsewhere that make rows of its steps: see penstock.remote.")
       .def(
           "rewind", [](const LoaderHandle& self) { self->rewind(); }, docs::loader_rewind)
       .def(

@@ -1,5 +1,7 @@
 #include "python_values.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -159,7 +161,7 @@ std::chrono::milliseconds PythonValue<std::chrono::milliseconds>::value(nb::hand
   if (!(seconds >= 0))
     throw std::invalid_argument(std::string(argument) + ": expected seconds, at least 0, found " +
                                 repr_of(given));
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(seconds, kLongest) * 1e3));
+  return std::chrono::milliseconds(std::llround(std::min(seconds, kLongest) * 1e3));
 }
 
 }  // namespace penstock::python

@@ -39,6 +39,7 @@ concept HasFields = requires(T& value, AnyVisitor& visit) {
 ///   static constexpr const char* kName = "ImageView";
 ///   static constexpr const char* kByPosition[] = {"crop"};  // fields that may be passed without their names
 ///   static constexpr const char* kLeftOut = "field";        // one that Python passes elsewhere; ""
+///   static constexpr bool kShowsNames = true;               // optional: repr() has all fields, with their names
 template <class T>
 struct PythonClass;
 template <class T>
@@ -52,6 +53,7 @@ struct PythonClass<InputContext> {
   static constexpr const char* kByPosition[] = {"num_input_pipelines", "input_pipeline_id",
                                                 "num_replicas_in_sync"};
   static constexpr const char* kLeftOut = "";
+  static constexpr bool kShowsNames = true;
 };
 
 /// Of a type T that Python passes:
@@ -474,7 +476,7 @@ struct PythonValue<std::chrono::milliseconds> {
   static std::string text(std::chrono::milliseconds time) {
     return default_text(std::chrono::duration<double>(time).count());
   }
-  /// Errors  std::invalid_argument  less than 0, or no number
+  /// Errors  std::invalid_argument  less than 0, or NaN
   static std::chrono::milliseconds value(nb::handle given, const char* argument);
 };
 

@@ -11,8 +11,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include "bindings.hpp"
 #include "casters.hpp"
+#include "header_docs.hpp"
 #include "loader_handle.hpp"
 #include "readable_bytes.hpp"
 #include "waiting.hpp"
@@ -132,12 +132,7 @@ void bind_remote_rows(nb::module_& module) {
       R"(Made rows, as they travel: memoryview(rows), bytes(rows), for RowTask.finish.)")
       .def("__len__", [](const PyRowBytes& self) { return self.made.size; });
 
-  nb::class_<PyRowTask>(
-      module, "RowTask",
-      R"(Some rows of one device's slice of a step, for somebody who makes them elsewhere. One that
-is dropped without being finished gives them back, and others make them.
-
-Threads  any)")
+  nb::class_<PyRowTask>(module, "RowTask", docs::RowTask)
       .def_prop_ro("step", [](const PyRowTask& self) { return self->step(); })
       .def_prop_ro("replica", [](const PyRowTask& self) { return self->replica(); })
       .def_prop_ro(
@@ -146,7 +141,7 @@ Threads  any)")
       .def_prop_ro("rows", [](const PyRowTask& self) { return self->rows(); })
       .def_prop_ro(
           "nbytes", [](const PyRowTask& self) { return self->response_bytes(); },
-          "About what RowMaker.make will return.")
+          docs::row_task_response_bytes)
       .def_prop_ro(
           "request",
           [](const PyRowTask& self) {
@@ -156,9 +151,7 @@ Threads  any)")
           "What RowMaker.make takes: 24 bytes a row.")
       .def_prop_ro(
           "is_pending", [](const PyRowTask& self) { return self->is_pending(); },
-          "Whether anybody waits for the rows: not once they are finished, nor after stop, "
-          "rewind,\n"
-          "load_state_dict or set_weights of the loader.")
+          docs::row_task_is_pending)
       .def(
           "finish",
           [](const PyRowTask& self, nb::handle made) {
@@ -166,11 +159,7 @@ Threads  any)")
             const ReleasedGil released;
             return self->finish(buffer.bytes(), {.encode = {}, .decode = read_cause});
           },
-          "made"_a, nb::sig("def finish(self, made: typing.Any) -> bool"),
-          R"(Copies the rows to their place; they were the batch's last ones, it is ready. False where nobody
-wanted them any longer.
-
-Errors  Error  these are other rows; says what differs. The task is as it was.)")
+          "made"_a, nb::sig("def finish(self, made: typing.Any) -> bool"), docs::row_task_finish)
       .def(
           "fail",
           [](const PyRowTask& self, nb::object error) {
@@ -180,11 +169,10 @@ Errors  Error  these are other rows; says what differs. The task is as it was.)"
             const ReleasedGil released;
             self->fail(std::move(raised));
           },
-          "error"_a, nb::sig("def fail(self, error: BaseException) -> None"),
-          "The loader raises this at the step.")
+          "error"_a, nb::sig("def fail(self, error: BaseException) -> None"), docs::row_task_fail)
       .def(
           "cancel", [](const PyRowTask& self) { without_gil([&] { self->cancel(); }); },
-          "Others make the rows, as if this were dropped: they are not wanted here any longer.")
+          docs::row_task_cancel)
       .def("__repr__", [](const PyRowTask& self) {
         return "<penstock.RowTask rows " + std::to_string(self->first_row()) + " to " +
                std::to_string(self->first_row() + self->rows()) + " of step " +
@@ -193,7 +181,7 @@ Errors  Error  these are other rows; says what differs. The task is as it was.)"
 
   nb::class_<PyRowTasks>(
       module, "RowTasks",
-      R"(The rows of a loader that somebody may make elsewhere: Loader.row_tasks(). Does not keep the loader.
+      R"(The rows of a loader that workers elsewhere may make: Loader.row_tasks(). Does not keep the loader.
 
 Threads  any)")
       .def_prop_ro(
@@ -205,28 +193,25 @@ Threads  any)")
             return with_loader(
                 self, [](Loader& loader) { return loader.row_settings(); }, std::string());
           },
-          R"(What a RowMaker needs to know besides the plan.
-
-Errors  Error  the plan reads a stream)")
+          docs::loader_row_settings)
       .def(
           "take", &take, "rows"_a, "timeout"_a,
-          R"(Rows that are not made yet, `rows` at the most; the loader's threads make the others. Waits until
-there are some; None when the time is over, so also after the end of the data.
+          R"(Claims at most `rows` rows that are not made yet; the loader's threads make the others. Waits until
+there are some, at most `timeout` seconds; returns None when the time is over, so also after the end of the data.
 
 Errors  ValueError  rows is 0)")
       .def(
-          "enable_local_decoding",
-          [](const PyRowTasks& self, bool may) {
+          "enable_local_rows",
+          [](const PyRowTasks& self, bool enabled) {
             (void)with_loader(
                 self,
-                [may](Loader& loader) {
-                  loader.enable_local_decoding(may);
+                [enabled](Loader& loader) {
+                  loader.enable_local_rows(enabled);
                   return 0;
                 },
                 0);
           },
-          "enabled"_a,
-          "Whether the loader's own threads make rows, too; they do until this says otherwise.");
+          "enabled"_a, docs::loader_enable_local_rows);
 
   nb::class_<PyRowMaker>(
       module, "RowMaker",
@@ -239,13 +224,8 @@ Errors   Error  the plan, its data or the version of penstock differ from the lo
       .def(nb::init<const Dataset&, const std::string&, int, std::optional<int>>(), "plan"_a,
            "settings"_a, nb::kw_only(), "threads"_a = 0, "io_threads"_a.none() = nb::none())
       .def(ExplainedConstructor())
-      .def(
-          "make", &PyRowMaker::make, "request"_a,
-          nb::sig("def make(self, request: typing.Any) -> RowBytes"),
-          R"(The rows that RowTask.request asks for. Waits without the GIL. What is wrong with a sample is told
-where the loader delivers it.
-
-Errors  Error  no request, or one for another plan)");
+      .def("make", &PyRowMaker::make, "request"_a,
+           nb::sig("def make(self, request: typing.Any) -> RowBytes"), docs::row_maker_make);
 }
 
 }  // namespace penstock::python

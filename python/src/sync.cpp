@@ -233,6 +233,10 @@ PyCommunicator* connect(std::string transport, nb::handle device,
     throw std::invalid_argument("file and address exclude each other: give one of them");
   if (rank.has_value() != world.has_value())
     throw std::invalid_argument("expected rank and world together: give both, or neither");
+  for (const double seconds : {timeout_s, join_timeout_s})
+    if (!(seconds >= 0))
+      throw std::invalid_argument(
+          fmt::format("connect: expected a timeout of 0 s or more, found {}", seconds));
   if (rank && !file && !address)
     throw std::invalid_argument(
         "rank and world need an address: give file= or address= as well, or set "

@@ -261,7 +261,7 @@ void bind_transforms(nb::module_& module) {
   transcoded.def_prop_ro(
       "bytes",
       [](const TranscodedJpeg& self) { return nb::bytes(self.bytes.data(), self.bytes.size()); },
-      sentence_of<TranscodedJpeg>("bytes"));
+      as_sentence(sentence_of<TranscodedJpeg>("bytes")).c_str());
   def_members(transcoded, "kept", &TranscodedJpeg::kept, "interval", &TranscodedJpeg::interval,
               "mcus_in_row", &TranscodedJpeg::mcus_in_row);
   def(module, Call{"transcode_jpeg", WithGil{&transcode}, docs::transcode_jpeg,

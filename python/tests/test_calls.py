@@ -305,13 +305,14 @@ def test_a_time_is_passed_in_seconds():
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError, match="retry_initial_backoff: expected seconds, at least 0, found"):
             numbers(4).batch(2).loader(retry_initial_backoff=wrong)
-    assert numbers(4).batch(2).loader(retry_initial_backoff=float("inf")).size == 2
+    with pytest.raises(ValueError, match="initial_backoff of 0 s to 1 h, found 5 and 3600001 ms"):
+        numbers(4).batch(2).loader(retry_initial_backoff=3600.0006)  # rounded to milliseconds
 
 
 def test_a_context_travels():
     context = ps.InputContext(4, input_pipeline_id=3)
     again = pickle.loads(pickle.dumps(context))
-    assert repr(again) == repr(context) == "InputContext(4, 3, 0)"
+    assert repr(again) == repr(context) == "InputContext(num_input_pipelines=4, input_pipeline_id=3, num_replicas_in_sync=0)"
     assert (again.num_input_pipelines, again.input_pipeline_id, again.num_replicas_in_sync) == (4, 3, 0)
 
 

@@ -178,7 +178,7 @@ def test_an_endless_dataset_has_no_len_but_is_true():
 
 
 def test_who_this_process_is(monkeypatch):
-    assert repr(ps.InputContext.from_environment()) == "InputContext(1, 0, 0)"
+    assert repr(ps.InputContext.from_environment()).startswith("InputContext(num_input_pipelines=1")
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_RANK", "1")

@@ -57,6 +57,10 @@ def without_docstrings(text: str) -> str:
 def test_the_installed_stub_has_docstrings():
     require_the_stubs_nanobind()
     installed = (Path(ps.__file__).parent / "_penstock.pyi").read_text()
+    if installed == STUB.read_text():
+        pytest.skip("this build cannot import the module: a sanitizer's, or one for another machine")
+    if not installed.startswith(f"# Made with nanobind {stub.nanobind_version()}."):
+        pytest.skip("the installed stub was made with another nanobind")
     same(without_docstrings(installed), without_docstrings(STUB.read_text()))
     (batch,) = [node for node in ast.walk(ast.parse(installed)) if isinstance(node, ast.FunctionDef) and node.name == "batch"]
     assert ast.get_docstring(batch) == ps.Dataset.batch.__doc__
@@ -252,9 +256,14 @@ class Loop final : public Loops {
 /// An iterator.
 class Loop::Iterator {
 };
+enum class Kind {
+  fast,  ///< a short one
+  slow,
+};
 /// What a loop found.
 struct Found {
   int steps = 0;  ///< how many
+  gpu::Kind kind = gpu::Kind::fast;  ///< which
   /// Memory is none of it.
   [[nodiscard]] int bytes() const;
 };
@@ -265,7 +274,8 @@ std::optional<int> count(const Loop& loop);
 
 
 def test_other_functions_and_classes_have_docstrings(tmp_path):
-    structs, _, functions, others = header_docs.read_header(LOOPS)
+    structs, enums, functions, others = header_docs.read_header(LOOPS)
+    assert header_docs.sentences_of("Found", structs, enums)["kind"] == 'which: "fast" (a short one); "slow"'
     assert not functions and list(structs) == ["Found"] and structs["Found"].namespace == "gpu"
     texts = {name: header_docs.docstring(comment) for name, comment in others.items()}
     assert texts == {

@@ -435,7 +435,7 @@ def test_tasks_by_hand(numbers_file):
     expected, _ = run(plan)
     loader = plan.loader(threads=1)
     tasks = loader.row_tasks()
-    tasks.enable_local_decoding(False)
+    tasks.enable_local_rows(False)
     assert tasks.take(10, 0.01) is None  # not started
     loader.start()
     maker = ps.RowMaker(plan, tasks.settings, threads=1)

@@ -75,6 +75,13 @@ def errors(code: str, count: int = 2) -> list[str]:
     return outputs(f"try:\n{caught}\nexcept SyncError as error:\n    print(error)\nelse:\n    sys.exit('no error')", count)
 
 
+@pytest.mark.parametrize("name", ["timeout", "join_timeout"])
+@pytest.mark.parametrize("seconds", [-1, float("nan")])
+def test_a_timeout_is_a_time(name, seconds):
+    with pytest.raises(ValueError, match=f"connect: expected a timeout of 0 s or more, found {seconds}"):
+        connect(**{name: seconds})
+
+
 def test_a_world_of_one_copies_nothing():
     gradients = [np.full(3, 2.0, np.float32), np.full((2, 2), 5.0)]
     addresses = [array.ctypes.data for array in gradients]

@@ -32,7 +32,14 @@ WORDS = [
     (r"std::out_of_range", "IndexError"),
     (r"\bnullptr\b|\bkDynamic\b", "None"),
     (r"^( *Errors +|      +)Fault(?=  )", r"\1ValueError"),  # what a Result without a value becomes
-    (r"([;.]) [Nn](?:one|ull) (when|where|if)\b", r"\1 None \2"),
+    (r"([;.]) [Nn](?:one|ull) (when|where|if|at)\b", r"\1 None \2"),
+    (r"\breturned none\b", "ended"),
+    (r"\ball get none\b", "their loops end"),
+    (r"\bprepare_shards\(\)", "prepare()"),
+    (r"\(next\(\) throws a", "(the step raises a"),
+    (r"\bas for next\(\)", "as for the steps"),
+    (r"\b(devices|size|fields)\(\)", r"\1"),
+    (r"(?<=Threads  )(?:a value; const calls from |const; )", ""),
     (r"^Null (when|where|if)\b", r"None \1"),
     (r"\brestore\(\)", "load_state_dict()"),
     (r"\bstate\(\)", "state_dict()"),
@@ -258,7 +265,7 @@ def sentences_of(name: str, structs: dict[str, Struct], enums: dict[str, Struct]
             found[one] = sentences_of(other, structs, enums)[one]
             continue
         same_as = ""
-        kind = re.sub(r"std::(?:optional|vector)<(\w+)>", r"\1", structs[name].types[one])
+        kind = re.sub(r"std::(?:optional|vector)<([\w:]+)>", r"\1", structs[name].types[one]).rpartition("::")[2]
         values = enums.get(kind, Struct()).sentences
         if any(values.values()):
             said = "; ".join(f'"{value}"{" (" + text + ")" if text else ""}' for value, text in values.items())

@@ -49,4 +49,9 @@ def nanobind_version() -> str:
 
 if __name__ == "__main__":
     module_file, output = map(Path, sys.argv[1:])
-    output.write_text(make_stub(load(module_file), with_docstrings=True))
+    try:
+        text = f"# Made with nanobind {nanobind_version()}.\n" + make_stub(load(module_file), with_docstrings=True)
+    except (ImportError, RuntimeError) as error:  # no typing_extensions before Python 3.11, a library that is found at run time only
+        print(f"warning: the stub has no docstrings: {error}", file=sys.stderr)
+        text = (Path(__file__).parents[1] / "penstock" / "_penstock.pyi").read_text()
+    output.write_text(text)

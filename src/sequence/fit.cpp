@@ -68,7 +68,7 @@ class TabledRooms {
     return open_.find(length);
   }
   [[nodiscard]] std::uint32_t head(std::uint32_t room) const noexcept { return heads_[room]; }
-  void set_prefix_limit(std::uint32_t room, std::uint32_t row) noexcept {
+  void set_head(std::uint32_t room, std::uint32_t row) noexcept {
     if (row == kNone) {
       open_.erase(room);
     } else if (heads_[room] == kNone) {
@@ -93,7 +93,7 @@ class MappedRooms {
     const auto found = heads_.find(room);
     return found == heads_.end() ? kNone : found->second;
   }
-  void set_prefix_limit(std::uint32_t room, std::uint32_t row) {
+  void set_head(std::uint32_t room, std::uint32_t row) {
     if (row == kNone) {
       heads_.erase(room);
     } else {
@@ -137,13 +137,13 @@ std::uint32_t BestFit::fit(std::span<const std::uint32_t> lengths, std::uint32_t
       next_.push_back(kNone);
     } else {
       row = rooms.head(room);
-      rooms.set_prefix_limit(room, next_[row]);
+      rooms.set_head(room, next_[row]);
     }
     rows[i] = row;
     const std::uint32_t left = room - length;
     if (left == 0) continue;
     next_[row] = rooms.head(left);
-    rooms.set_prefix_limit(left, row);
+    rooms.set_head(left, row);
   }
   return static_cast<std::uint32_t>(next_.size());
 }

@@ -107,5 +107,21 @@ TEST(Random, AnotherStreamIsTheOneThatIsMadeDirectly) {
   EXPECT_EQ(first.of_stream(0).u64(), Random(key, sample).u64());
 }
 
+TEST(ScaleTo, IsTheHighHalfOfTheProduct) {
+  const auto wide = [](std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(a) * b) >> 64);
+  };
+  constexpr std::uint64_t kEdges[] = {
+      0, 1, 2, (1ULL << 32) - 1, 1ULL << 32, (1ULL << 32) + 1, 1ULL << 63, ~0ULL - 1, ~0ULL};
+  for (const std::uint64_t a : kEdges)
+    for (const std::uint64_t b : kEdges) EXPECT_EQ(scale_to(a, b), wide(a, b)) << a << " " << b;
+  Random random(RandomKey(7, 1), SampleId{});
+  for (int i = 0; i < 10'000; ++i) {
+    const std::uint64_t a = random.u64();
+    const std::uint64_t b = random.u64();
+    EXPECT_EQ(scale_to(a, b), wide(a, b)) << a << " " << b;
+  }
+}
+
 }  // namespace
 }  // namespace penstock

@@ -41,6 +41,12 @@ TEST(Digest, AddsModulo128BitsInAnyOrder) {
   Digest sum{.low = ~0ULL, .high = ~0ULL};
   sum += Digest{.low = 2, .high = 0};
   EXPECT_EQ(sum, (Digest{.low = 1, .high = 0}));
+  Digest self{.low = (1ULL << 63) + 5, .high = 7};
+  self += self;
+  EXPECT_EQ(self, (Digest{.low = 10, .high = 15}));
+  Digest large{.low = ~0ULL, .high = 3};
+  large += Digest{.low = ~0ULL, .high = 4};
+  EXPECT_EQ(large, (Digest{.low = ~0ULL - 1, .high = 8}));
 }
 
 TEST(Digest, RoundTripsThroughText) {

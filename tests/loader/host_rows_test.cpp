@@ -197,7 +197,7 @@ class HostRows : public testing::TestWithParam<Recipe> {
       }
       for (const bool threads_too : {false, true}) {
         Loader loader = plan.loader(options(2));
-        loader.enable_local_decoding(threads_too);
+        loader.enable_local_rows(threads_too);
         const testing_support::Makers makers(loader, {plan, plan}, 5);
         ASSERT_EQ(all_parts(loader, delivered), expected) << "made elsewhere";
       }

@@ -76,7 +76,7 @@ TEST_P(RowsMadeElsewhere, AreThoseThatTheLoaderMakes) {
   const auto expected = drain(alone);
 
   Loader loader = plan.loader(options);
-  loader.enable_local_decoding(setting.threads_too);
+  loader.enable_local_rows(setting.threads_too);
   Makers makers(loader, copies(plan_of(with_bad(), setting.devices), setting.makers),
                 setting.max_rows, {.threads = 2, .io_threads = setting.io_threads});
   EXPECT_EQ(drain(loader), expected);
@@ -107,13 +107,13 @@ TEST(RemoteRows, GivenBackAreMadeByOthers) {
   const auto expected = drain(alone);
   for (const bool threads_too : {true, false}) {
     Loader loader = plan.loader({.digest = true, .threads = 2});
-    loader.enable_local_decoding(false);
+    loader.enable_local_rows(false);
     std::atomic<std::uint64_t> dropped = 0;
     Makers makers(loader, copies(plan, 3), 4);
     makers.drops = [&](const RowTask&) { return dropped++ % 3 == 0; };
     loader.start();
     while (dropped == 0) std::this_thread::yield();  // else its threads may leave nothing to drop
-    loader.enable_local_decoding(threads_too);
+    loader.enable_local_rows(threads_too);
     EXPECT_EQ(drain(loader), expected);
     EXPECT_GT(dropped, 0U);
   }
@@ -124,7 +124,7 @@ TEST(RemoteRows, OfAStepBeforeRestoreAreNotWanted) {
   Loader alone = plan.loader();
   const auto expected = drain(alone);
   Loader loader = plan.loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   RowMaker maker(plan, loader.row_settings(), {.threads = 1});
   auto old = *loader.take_task(24, 300s);
@@ -142,7 +142,7 @@ TEST(RemoteRows, OfAStepBeforeRestoreAreNotWanted) {
   EXPECT_TRUE(fresh.finish(made.bytes()));
   EXPECT_FALSE(fresh.is_pending());
   EXPECT_FALSE(fresh.finish(made.bytes())) << "once only";
-  loader.enable_local_decoding(true);
+  loader.enable_local_rows(true);
   EXPECT_EQ(drain(loader), expected);
 }
 
@@ -155,7 +155,7 @@ TEST(RemoteRows, FollowNewWeights) {
   };
   const auto run = [&](std::size_t count) {
     Loader loader = plan().loader({.digest = true, .threads = 1});
-    if (count > 0) loader.enable_local_decoding(false);
+    if (count > 0) loader.enable_local_rows(false);
     Makers makers(loader, copies(plan(), count), 5);
     auto seen = drain(loader, 10);
     loader.set_weights(12, {3, 1});
@@ -175,7 +175,7 @@ TEST(RemoteRows, RestoreAtEveryStep) {
     Loader loader = plan.loader(options);
     loader.restore(state);
     const bool elsewhere = step % 2 == 0;
-    loader.enable_local_decoding(!elsewhere);
+    loader.enable_local_rows(!elsewhere);
     Makers makers(loader, copies(plan, elsewhere ? 2 : 0), 5);
     const auto next = loader.next();
     ASSERT_TRUE(next);
@@ -187,7 +187,7 @@ TEST(RemoteRows, RestoreAtEveryStep) {
 
 TEST(RemoteRows, FailAtTheirStep) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   RowMaker maker(plan_of(fake(500)), loader.row_settings(), {.threads = 1});
   auto first = *loader.take_task(24, 300s);
@@ -200,7 +200,7 @@ TEST(RemoteRows, FailAtTheirStep) {
 
 TEST(RemoteRows, AreWaitedForByName) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   auto source = fake(500);
   std::atomic<int> reads = 0;
   source->on_read = [&](std::uint64_t) {
@@ -234,7 +234,7 @@ TEST(RemoteRows, AreWaitedForByName) {
 
 TEST(RemoteRows, AreWaitedForWhileNobodyMakesThem) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   auto task = loader.take_task(24, 300s);
   EXPECT_FALSE(loader.wait_for(30ms));
@@ -243,7 +243,7 @@ TEST(RemoteRows, AreWaitedForWhileNobodyMakesThem) {
   // It is counted while it goes on.
   while (loader.stats()[Stage::remote].wait_s < before + 0.05) std::this_thread::sleep_for(1ms);
   task.reset();  // gives it back
-  loader.enable_local_decoding(true);
+  loader.enable_local_rows(true);
   consumer.join();
   EXPECT_EQ(loader.stats().remote.cancelled, 1U);
 }
@@ -261,7 +261,7 @@ TEST(RemoteRows, AreNoneWhenTimeIsOver) {
 
 TEST(RemoteRows, StopDoesNotWaitForThem) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   auto task = *loader.take_task(24, 300s);
   std::atomic<pid_t> thread = 0;
@@ -277,7 +277,7 @@ TEST(RemoteRows, StopDoesNotWaitForThem) {
   EXPECT_FALSE(task.is_pending());
   EXPECT_FALSE(loader.next());
   loader.rewind();
-  loader.enable_local_decoding(true);
+  loader.enable_local_rows(true);
   EXPECT_EQ(drain(loader).size(), 42U);
 }
 
@@ -285,7 +285,7 @@ TEST(RemoteRows, OutliveTheirLoader) {
   std::optional<RowTask> task;
   {
     Loader loader = plan_of(fake(500)).loader({.threads = 1});
-    loader.enable_local_decoding(false);
+    loader.enable_local_rows(false);
     loader.start();
     task = loader.take_task(24, 300s);
   }
@@ -297,7 +297,7 @@ TEST(RemoteRows, OutliveTheirLoader) {
 
 TEST(RemoteRows, ThatDoNotFitAreRefusedAndStillWanted) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   RowMaker maker(plan_of(fake(500)), loader.row_settings(), {.threads = 1});
   auto task = *loader.take_task(10, 300s);
@@ -351,7 +351,7 @@ TEST(RowMakers, RefuseWhatIsNotTheLoadersPlan) {
 
 TEST(RowMakers, RefuseWhatIsNoRequest) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   const auto task = *loader.take_task(10, 300s);
   RowMaker maker(plan_of(fake(500)), loader.row_settings(), {.threads = 1});
@@ -372,7 +372,7 @@ TEST(RowMakers, RefuseWhatIsNoRequest) {
 
 TEST(RowMakers, ServeTheEarliestStepFirst) {
   Loader loader = plan_of(fake(500)).loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   std::vector<RowTask> tasks;
   for (int i = 0; i < 3; ++i) tasks.push_back(*loader.take_task(24, 300s));
@@ -431,7 +431,7 @@ TEST(RemoteRows, DrawTheRandomNumbersOfTheirSamples) {
   Loader alone = plan().loader(options);
   const auto expected = drain(alone);
   Loader loader = plan().loader(options);
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   Makers makers(loader, copies(plan(), 2), 5);
   EXPECT_EQ(drain(loader), expected);
   EXPECT_EQ(loader.digest(), alone.digest());
@@ -455,7 +455,7 @@ TEST(RemoteRows, BringWhatWasLearnedOfJpegs) {
   };
   const auto run = [&](const Dataset& plan, const Dataset& elsewhere) {
     Loader loader = plan.loader({.digest = true});
-    loader.enable_local_decoding(false);
+    loader.enable_local_rows(false);
     Makers makers(loader, {elsewhere}, 3);
     while (loader.next()) {
     }
@@ -477,7 +477,7 @@ TEST(RemoteRows, CarryWhatAFunctionThrew) {
     return Dataset(fake(100)).map(draw_and_throw()).batch(10).prefetch_to_devices(host_devices(1));
   };
   Loader loader = plan().loader({.threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   const ExceptionCodec carrier{
       .encode = [](const std::exception_ptr&) { return std::string("\0a range\xFF", 9); },
@@ -524,7 +524,7 @@ TEST(RemoteRows, ThatFailInOneThreadLeaveWhatOthersStillWriteTo) {
       Dataset(source).batch(1'000).prefetch_to_devices(host_devices(1), {.depth = 2});
   for (const int io_threads : {0, 2}) {
     Loader loader = plan.loader({.threads = 1});
-    loader.enable_local_decoding(false);
+    loader.enable_local_rows(false);
     loader.start();
     const auto task = *loader.take_task(1'000, 300s);
     RowMaker maker(plan, loader.row_settings(), {.threads = 4, .io_threads = io_threads});
@@ -540,7 +540,7 @@ TEST(RemoteRows, KnowNothingOfFaultsInARequestThatFailed) {
   source->lost = {19};
   const Dataset plan = Dataset(source).batch(20).prefetch_to_devices(host_devices(1), {.depth = 2});
   Loader loader = plan.loader({.on_fault = OnFault::mask, .threads = 1});
-  loader.enable_local_decoding(false);
+  loader.enable_local_rows(false);
   loader.start();
   auto first = *loader.take_task(20, 300s);
   auto second = *loader.take_task(20, 300s);

@@ -57,7 +57,7 @@ inline void expect_the_same_on_any_world_and_resumed(const Dataset& plan, std::m
   {
     const Dataset halved = again.prefetch_to_devices(host_devices(devices));
     Loader loader = halved.loader({.digest = true});
-    loader.enable_local_decoding(random() % 2 == 0);
+    loader.enable_local_rows(random() % 2 == 0);
     const Makers makers(loader, {halved, halved}, 1 + random() % 5);
     Digest elsewhere;
     while (const auto step = loader.next()) elsewhere += step->digest();

@@ -27,7 +27,7 @@ using Seconds = std::chrono::duration<double>;
 
 // ---- which of several processes this one is, as the launcher's variables say ----
 
-/// What torchrun, mpirun (Open MPI; MPICH and Intel MPI by PMI) or srun told this process.
+/// What torchrun, mpirun (Open MPI; MPICH and Intel MPI by PMI) or srun set for this process.
 struct Launch {
   std::uint32_t rank = 0;   ///< of this process
   std::uint32_t world = 1;  ///< number of processes

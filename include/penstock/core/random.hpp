@@ -152,8 +152,10 @@ struct Digest {
   std::uint64_t high = 0;
 
   Digest& operator+=(const Digest& other) noexcept {
-    low += other.low;
-    high += other.high + (low < other.low ? 1 : 0);  // the carry
+    const std::uint64_t added = other.low;  // which may be `low`
+    high += other.high;
+    low += added;
+    if (low < added) ++high;  // the carry
     return *this;
   }
   /// 32 hexadecimal digits.

@@ -28,8 +28,9 @@ struct BatchImage {
 struct BatchDecoderOptions {
   Device device{.kind = Device::Kind::cuda};  ///< a CUDA device, which decodes and has the batches
   ImageSize size;                             ///< of every image of a batch
-  ResizeFilter filter = ResizeFilter::bilinear;  ///< "bilinear" or "bicubic"
-  jpeg::Chroma chroma = jpeg::Chroma::smooth;    ///< how subsampled chroma is upsampled
+  ResizeFilter filter =
+      ResizeFilter::bilinear;  ///< how the crop is resized; bilinear and bicubic only
+  jpeg::Chroma chroma = jpeg::Chroma::smooth;  ///< how subsampled chroma is upsampled
   /// where decoding can begin: loaded from what penstock-prepare wrote, or filled as images are first seen, which the
   /// CPU decodes; by default an empty one
   std::shared_ptr<JpegIndexStore> index = std::make_shared<MemoryJpegIndex>();
@@ -73,7 +74,7 @@ class GpuBatches;
 ///          of the batch before the last one (of the last one, where the CPU decoded images of both).
 class BatchDecoder {
  public:
-  /// Errors  std::invalid_argument  no cuda device, an empty size, another filter than bilinear and bicubic, no index
+  /// Errors  std::invalid_argument  no cuda device, an empty size, another filter than bilinear and bicubic
   ///         CudaError              no such device
   explicit BatchDecoder(BatchDecoderOptions options);
   BatchDecoder(BatchDecoder&&) noexcept;

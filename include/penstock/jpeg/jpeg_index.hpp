@@ -83,8 +83,7 @@ class JpegIndexStore {
   /// Empty where nothing was, and in a store that does not tell.
   [[nodiscard]] virtual std::vector<std::byte> take_new() { return {}; }
 
-  /// Adds what MemoryJpegIndex::to_bytes() made; returns how many. Parts that are damaged are left out; `name` is for
-  /// messages.
+  /// Adds what MemoryJpegIndex::to_bytes() made; returns how many. Parts that are damaged are left out.
   ///
   /// Errors  Error  the bytes are of another kind
   std::size_t load_bytes(std::span<const std::byte> file, const std::string& name);

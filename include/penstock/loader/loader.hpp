@@ -155,7 +155,7 @@ class StageObserver {
   /// with row 0. device_transform comes both ways: for each sample that goes to a host device, and for the batch.
   virtual void begin(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
   virtual void end(Stage stage, std::uint64_t step, std::uint64_t row) noexcept = 0;
-  /// A GPU copied, decoded or transformed a batch from `begin_ns` to `end_ns` (as of now_ns()); told later,
+  /// A GPU copied, decoded or transformed a batch from `begin_ns` to `end_ns` (as of now_ns()); called later,
   /// when its memory is used again. Timing costs a few events a batch.
   virtual void on_device(const Device& device, Stage stage, std::uint64_t step,
                          std::int64_t begin_ns, std::int64_t end_ns) noexcept {
@@ -455,7 +455,7 @@ class Loader {
   /// Sets whether the loader's own threads make rows, too; by default they do.
   ///
   /// Threads  any
-  void enable_local_decoding(bool enabled);
+  void enable_local_rows(bool enabled);
 
   /// What must be the same in all processes of a run, for require_agreement(): the plan with the fingerprints of its data, the
   /// seed, the step that comes next, and the number of processes.

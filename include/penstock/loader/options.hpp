@@ -219,7 +219,7 @@ struct LoaderOptions {
   /// which replicas share one order of the samples; with another mode than `one`, a state can be restored only with the same
   /// number of processes and devices
   InputMode mode = InputMode::one;
-  /// gives every process the texts of all, in the order of their ranks. With one, the first step, and the first after
+  /// gives every process the texts of all, in the order of their ranks (penstock::sync has one). With one, the first step, and the first after
   /// restore() or rewind(), compares Loader::facts() of all processes: where plan, data, seed or position differ, that is an
   /// Error in each that names both. It is called on the consumer's thread, once in every process
   Exchange exchange{};

@@ -111,7 +111,8 @@ class RowMaker {
   /// Threads that wait in make() must have returned.
   ~RowMaker();
 
-  /// What is wrong with a sample is found here, and told where the loader delivers it.
+  /// Makes the rows that a request lists. What is wrong with a sample is found here, and is an error where the loader delivers
+  /// it.
   ///
   /// Errors  Error  this is no request, or one for another plan; what keeps all rows from being made, such as memory
   [[nodiscard]] RowBytes make(std::span<const std::byte> request);

@@ -63,13 +63,13 @@ struct PrepareReport {
   std::uint64_t transcoded = 0;  ///< images that were transcoded losslessly
   std::uint64_t shrunk = 0;      ///< images that were made smaller
   std::uint64_t indexed = 0;     ///< images of which it is known where decoding can begin
-  std::uint64_t bytes_in = 0;    ///< of the images before
-  std::uint64_t bytes_out = 0;   ///< of the images after
+  std::uint64_t bytes_in = 0;    ///< bytes of the images before
+  std::uint64_t bytes_out = 0;   ///< bytes of the images after
   std::map<std::string, std::uint64_t>
       kept;                         ///< images that were packed as they were: why, and how many
   std::vector<std::string> listed;  ///< the first 100 of those, and of what was left out
   std::uint64_t left_out = 0;       ///< records that cannot be read
-  std::uint64_t tar_bytes = 0;      ///< of the shards
+  std::uint64_t tar_bytes = 0;      ///< bytes of the shards
 
   void operator+=(const PrepareReport& other);
   /// The object of penstock-prepare --json.
@@ -97,7 +97,7 @@ using OnPrepared = std::function<void(std::uint64_t samples)>;
 class Preparation {
  public:
   /// `input`: a folder of images (class per sub-folder, or flat), or tar shards or TFRecord files: a folder of them, or a
-  /// pattern. `output`: a folder. Both also as s3://bucket/prefix. Nothing is written here.
+  /// pattern such as "train-{000..099}.tar". `output`: a folder. Both may be strings such as "s3://bucket/prefix". Nothing is written here.
   ///
   /// Errors  std::invalid_argument  an option out of its range; an output inside the input, or that cannot be written to
   ///         Error                  nothing there, or nothing that it knows
@@ -120,7 +120,7 @@ class Preparation {
   /// the shard last; made again, it has the same bytes. A folder must be there.
   ///
   /// Errors  DataError              a sample that cannot be read
-  ///         Error                  the output cannot be written; `stop` was requested
+  ///         Error                  the output cannot be written; the call was stopped
   ///         std::invalid_argument  there is no such shard
   [[nodiscard]] PrepareReport make(std::uint64_t shard, const OnPrepared& on_prepared = {},
                                    const std::stop_token& stop = {}) const;

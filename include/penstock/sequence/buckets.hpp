@@ -40,7 +40,7 @@ struct ByLengthOptions {
   /// the number of replicas, or a multiple of it, so that each has as many rows of a full batch as the others; for runs
   /// that are resumed with other numbers of replicas a multiple of all of them, since the batches depend on it; a bucket's
   /// last batch has the rest, and some replicas may have no row of it: where each must have as many, `remainder` is `drop` or
-  /// pad
+  /// `pad`
   std::uint64_t multiple = 1;
 
   /// A field that is padded.

@@ -73,7 +73,7 @@ class Stream {
   ///
   /// Errors  std::logic_error  there is or was another reader: a stream is read once
   virtual void attach();
-  /// Says that the reader is done: what is left is freed, and producers are told.
+  /// Says that the reader is done: what is left is freed, and pushes of producers throw.
   virtual void detach() noexcept = 0;
 
  private:
@@ -156,7 +156,7 @@ struct QueueStats {
   std::uint64_t pushed = 0;             ///< records, so far
   std::uint64_t read = 0;               ///< records that were read or discarded
   std::uint64_t waiting = 0;            ///< records that were pushed and not read
-  std::size_t waiting_bytes = 0;        ///< their bytes
+  std::size_t waiting_bytes = 0;        ///< bytes of these records
   std::uint64_t blocked_producers = 0;  ///< producers that wait now
   double blocked_s = 0;                 ///< seconds that all producers together have waited
 };
@@ -333,6 +333,7 @@ class QueueServer {
 };
 
 }  // namespace source
+
 /// For QueueClient.
 struct QueueClientOptions {
   std::string name = "client";  ///< for the server's messages, which add the process number

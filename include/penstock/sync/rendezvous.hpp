@@ -29,8 +29,8 @@ struct RendezvousOptions {
   std::string secret;
   /// A peer whose machine has answered nothing for this long is considered dead.
   Seconds unreachable_after{60};
-  /// Is told at once, in process 0, what an address and a port alone do not keep out, and in any
-  /// process that a name cannot be resolved: the library itself prints nothing.
+  /// Is called at once, in process 0 with what an address and a port alone do not keep out, and in any
+  /// process when a name cannot be resolved: the library itself prints nothing.
   std::function<void(const std::string&)> on_warning;
 };
 
@@ -112,8 +112,8 @@ class Rendezvous {
   [[nodiscard]] std::shared_ptr<void> on_news(std::function<void()> body);
   /// Whether process `rank` has left in order.
   [[nodiscard]] bool has_left(std::uint32_t rank) const;
-  /// Calls `body` for what this process's calls wait for, whenever a process asks which one blocks the others, on this
-  /// rendezvous's own thread. Releasing the handle cancels this, and waits for a call in
+  /// `body` returns what this process's calls wait for. It is called on this rendezvous's own thread whenever a process asks
+  /// which one blocks the others. Releasing the handle cancels this, and waits for a call in
   /// progress.
   [[nodiscard]] std::shared_ptr<void> on_inquiry(std::function<std::vector<PendingCall>()> body);
   /// A call of this process took too long: all processes send what theirs wait for, and process 0
@@ -130,7 +130,7 @@ class Rendezvous {
                                                        Seconds wait) const;
   /// Whether a process has broken off a call on that communicator.
   [[nodiscard]] bool is_broken_off(std::uint64_t communicator) const;
-  /// Why a call on that communicator cannot end: "process 2 has died", or the reason that the first one gave that left. A process that breaks
+  /// Why a call on that communicator cannot end: "process 2 has died", or the reason that the first process to leave gave. A process that breaks
   /// off a communicator may give another reason when it leaves altogether: waits up to `wait` for that. None: nothing is known.
   [[nodiscard]] std::optional<std::string> why_broken_off(std::uint64_t communicator,
                                                           Seconds wait) const;

@@ -79,7 +79,7 @@ class Replicas {
   /// devices, when what they gave to their stream is done.
   ///
   /// An exception in one ends all: the others' collectives throw, and the first is rethrown here.
-  /// So does a replica that makes fewer collectives than another, which is told at once. Where
+  /// So does a replica that makes fewer collectives than another, at once. Where
   /// there are other processes, nothing can be run with them after an exception.
   ///
   /// Errors  SyncError  see there; whatever `fn` throws

@@ -96,9 +96,12 @@ EngineConfig configure(PlanPtr plan, const LoaderOptions& options, std::uint64_t
   if (options.io_threads.value_or(0) < 0)
     throw std::invalid_argument(fmt::format(
         "io_threads must be 0 or more, or not be given, found {}", *options.io_threads));
-  if (options.retry.attempts < 1 || options.retry.initial_backoff.count() < 0)
+  constexpr std::chrono::hours kLongestBackoff{1};
+  if (options.retry.attempts < 1 || options.retry.initial_backoff.count() < 0 ||
+      options.retry.initial_backoff > kLongestBackoff)
     throw std::invalid_argument(
-        fmt::format("retry: 1 or more attempts, and a wait of 0 or more, found {} and {} ms",
+        fmt::format("retry: expected 1 or more attempts, and an initial_backoff of 0 s to 1 h, "
+                    "found {} and {} ms",
                     options.retry.attempts, options.retry.initial_backoff.count()));
 
   if (const auto rate = options.max_fault_rate; rate && !(*rate >= 0 && *rate <= 1))
