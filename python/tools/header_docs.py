@@ -48,7 +48,7 @@ WORDS = [
     (r"\bat bind: ", "in Dataset.map: "),
     (r"\{\.(\w+) = ([^{}]*)\}", r"\1=\2"),
     (r"(\w+)Options::(\w+)", lambda match: f"{match[2]} of {snake(match[1])}"),
-    (r"\b([A-Z]\w+)::(\w+)", r"\1.\2"),
+    (r"\b([A-Z]\w+|penstock)::(\w+)", r"\1.\2"),
 ]
 
 
