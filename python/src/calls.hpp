@@ -339,6 +339,15 @@ template <class Function, class... P>
   return values;
 }
 
+/// Calls the function with its arguments, and the object before them where it is a method.
+template <class Function, class... P, class... Self>
+decltype(auto) invoke_call(const Call<Function, P...>& call, std::tuple<P...>& values,
+                           const Self&... self) {
+  return std::apply(
+      [&](P&... value) { return std::invoke(call.function, self..., std::move(value)...); },
+      values);
+}
+
 /// Binds a function, or a method of the class `Self`; the GIL is released. Ctrl-C ends one that opens a source.
 template <class... Self, class Scope, class Function, class... P>
 void bind_call(Scope& scope, SignatureWriter::Kind kind, const Call<Function, P...>& call,
@@ -353,13 +362,7 @@ void bind_call(Scope& scope, SignatureWriter::Kind kind, const Call<Function, P.
       [call, order = writer.by_position()](const Self&... self, const nb::args& arguments,
                                            const nb::kwargs& keywords) -> Result {
         std::tuple<P...> values = read_arguments(call, order, arguments, keywords);
-        const auto make = [&] {
-          return std::apply(
-              [&](P&... value) {
-                return returned(std::invoke(call.function, self..., std::move(value)...));
-              },
-              values);
-        };
+        const auto make = [&] { return returned(invoke_call(call, values, self...)); };
         if constexpr (kKeepsGil<Function>)
           return make();
         else if constexpr (std::is_same_v<Returned, SourcePtr>)
@@ -395,10 +398,7 @@ void def_constructor(Class& bound, const Call<Function, P...>& call,
       [call, order = writer.by_position()](Owner* self, const nb::args& arguments,
                                            const nb::kwargs& keywords) {
         std::tuple<P...> values = read_arguments(call, order, arguments, keywords);
-        const auto make = [&] {
-          return std::apply(
-              [&](P&... value) { return std::invoke(call.function, std::move(value)...); }, values);
-        };
+        const auto make = [&] { return invoke_call(call, values); };
         if constexpr (kKeepsGil<Function>)
           new (self) Owner(make());
         else

@@ -26,12 +26,13 @@ namespace {
 
 using namespace nb::literals;
 using Path = std::filesystem::path;
+// Called with numbers of samples: done, and all.
+using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
 // Works in another thread, so that Ctrl-C is heard and `progress` is called in this one; what either raises stops the work.
 // `work(stop, told)` reports done and total to `told`.
 template <class Work>
-PrepareReport run_stoppable(const std::function<void(std::uint64_t, std::uint64_t)>& progress,
-                            Work work) {
+PrepareReport run_stoppable(const Progress& progress, Work work) {
   std::atomic<std::uint64_t> done = 0;
   std::atomic<std::uint64_t> total = 0;
   const OnPreparedOf told = [&](std::uint64_t now, std::uint64_t of) {
@@ -53,9 +54,6 @@ struct PyPrepareRun {
   std::shared_ptr<Preparation> work;
   std::unique_ptr<PrepareRun> run;
 };
-
-// Of numbers of samples: done, and all.
-using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
 Parameter<Progress> progress_parameter() {
   return {.name = "progress",

@@ -33,13 +33,8 @@ WORDS = [
     (r"\bnullptr\b|\bkDynamic\b", "None"),
     (r"^( *Errors +|      +)Fault(?=  )", r"\1ValueError"),  # what a Result without a value becomes
     (r"([;.]) [Nn](?:one|ull) (when|where|if|at)\b", r"\1 None \2"),
-    (r"\breturned none\b", "ended"),
-    (r"\ball get none\b", "their loops end"),
     (r"\bprepare_shards\(\)", "prepare()"),
-    (r"\(next\(\) throws a", "(the step raises a"),
-    (r"\bas for next\(\)", "as for the steps"),
     (r"\b(devices|size|fields)\(\)", r"\1"),
-    (r"(?<=Threads  )(?:a value; const calls from |const; )", ""),
     (r"^Null (when|where|if)\b", r"None \1"),
     (r"\brestore\(\)", "load_state_dict()"),
     (r"\bstate\(\)", "state_dict()"),

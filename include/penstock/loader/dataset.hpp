@@ -36,7 +36,7 @@ class Plan;
 /// that makes it so, or in loader(), where devices and processes are known; the message says what
 /// to do. Nothing is read before a Loader runs.
 ///
-/// Threads  a value; const calls from any number of threads.
+/// Threads  any number.
 class Dataset {
  public:
   /// All samples of a source, in its order.

@@ -393,11 +393,11 @@ class Loader {
 
   /// Starts reading ahead now rather than at the first next().
   void start();
-  /// Ends the data here for every consumer: waiting consumers are woken, and all get none. The
+  /// Ends the data here for every consumer: waiting consumers are woken, and their loops end. The
   /// threads are joined. restore() starts the loader again.
   void stop();
 
-  /// Whether next() has returned none, or stop() was called.
+  /// Whether the end of the data was reached, or stop() was called.
   [[nodiscard]] bool has_ended() const;
   /// Loops over what is left. A second loop over a loader that has ended is an error, not silence.
   ///
@@ -437,7 +437,7 @@ class Loader {
   void set_weights(std::uint64_t step, std::vector<double> weights);
   /// Any past or future step of the plan, computed now; the loader's own position does not move.
   ///
-  /// Errors  std::out_of_range  the plan has no such step; and as for next()
+  /// Errors  std::out_of_range  the plan has no such step; and as for any step
   [[nodiscard]] Step batch_at(std::uint64_t step) const;
 
   /// Claims at most `max_rows` rows of one device's slice that are not made yet, for a worker elsewhere; the loader's threads

@@ -128,7 +128,7 @@ void visit_fields(Visitor& visit, PrefetchOptions& options) {
 
 /// What happens when a sample is bad. Every other sample stays in the batch it belongs to.
 enum class OnFault : std::uint8_t {
-  raise,    ///< next() throws a DataError at the step that the sample belongs to
+  raise,    ///< a DataError at the step that the sample belongs to
   replace,  ///< another sample of the same source takes the place, the same on every machine
   mask,     ///< the row is zero-filled; the field 'valid' tells
 };

@@ -93,7 +93,7 @@ using OnPrepared = std::function<void(std::uint64_t samples)>;
 /// Which shards an input makes, and how each is made: prepare_shards() in parts, for several machines. The same input and
 /// options give the same shards, byte for byte, on every machine.
 ///
-/// Threads  const; make() uses threads of its own, and is called by one at a time.
+/// Threads  make() uses threads of its own, and is called by one at a time.
 class Preparation {
  public:
   /// `input`: a folder of images (class per sub-folder, or flat), or tar shards or TFRecord files: a folder of them, or a

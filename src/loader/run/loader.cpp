@@ -47,7 +47,7 @@ std::optional<RowTask> Loader::take_task(std::uint64_t max_rows, std::chrono::na
   return RowTask(std::move(state));
 }
 std::string Loader::row_settings() const { return run_->row_settings(); }
-void Loader::enable_local_rows(bool may) { run_->rows().open().let_threads_claim(may); }
+void Loader::enable_local_rows(bool enabled) { run_->rows().open().let_threads_claim(enabled); }
 void Loader::start() { run_->start(); }
 void Loader::stop() { run_->stop(); }
 
