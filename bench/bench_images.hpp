@@ -19,7 +19,7 @@
 #include <penstock/testing/synthetic.hpp>
 
 #include "bench/libjpeg_region.hpp"
-#include "src/jpeg/exif.hpp"
+#include "src/jpeg/pixels/exif.hpp"
 
 namespace penstock::bench {
 

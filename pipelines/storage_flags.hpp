@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include <penstock/loader/options.hpp>
+#include <penstock/plan/options.hpp>
 #include <penstock/storage/object_storage.hpp>
 
 namespace CLI {

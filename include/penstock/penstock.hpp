@@ -12,10 +12,10 @@
 // clang-format off
 
 // Start here: the plan, and the iterator that runs it.
-#include <penstock/loader/dataset.hpp>
+#include <penstock/plan/dataset.hpp>
 #include <penstock/loader/loader.hpp>
-#include <penstock/loader/options.hpp>
-#include <penstock/loader/plan_json.hpp>
+#include <penstock/plan/options.hpp>
+#include <penstock/plan/plan_json.hpp>
 #include <penstock/report/report.hpp>
 
 // What a sample goes through.

@@ -74,7 +74,7 @@ augment_image().
 Each operation is defined in integers and gives the same levels on every machine. The definitions are those of
 torchvision.transforms.v2.functional for u8 images, within one level. Grey images stay as they are where an
 operation needs colours.)")
-      .def("__repr__", shown_by("augmentation_text"), nb::sig("def __repr__(self) -> str"))
+      .def("__repr__", &Augmentation::to_string)
       .def(
           "__reduce__",
           [](const Augmentation& self) {
@@ -100,11 +100,6 @@ operation needs colours.)")
 
 Errors  Error       no such operation, or a field that is missing, unknown or of another type
         ValueError  a number out of range)");
-  def(module, calls::brightness());
-  def(module, calls::contrast());
-  def(module, calls::saturation());
-  def(module, calls::hue());
-  def(module, calls::sharpness());
   const ColorJitterOptions unchanged;
   def(module,
       Call{"color_jitter", &jitter, calls::color_jitter().doc,
@@ -113,28 +108,10 @@ Errors  Error       no such operation, or a field that is missing, unknown or of
                                                        {unchanged.saturation},
                                                        {unchanged.hue}}}},
       {"brightness", "contrast", "saturation", "hue"});
-  def(module, calls::grayscale());
-  def(module, calls::solarize());
-  def(module, calls::posterize());
-  def(module, calls::equalize());
-  def(module, calls::autocontrast());
-  def(module, calls::invert());
-  def(module, calls::gaussian_blur());
-  def(module, calls::flip());
-  def(module, calls::vertical_flip());
-  def(module, calls::rotate());
-  def(module, calls::shear());
-  def(module, calls::translate());
-  def(module, calls::affine());
-  def(module, calls::perspective());
-  def(module, calls::random_apply());
-  def(module, calls::random_choice());
-  def(module, calls::trivial_augment_wide());
   def(module, calls::rand_augment(), {"operations", "magnitude", "magnitudes"});
-  def(module, calls::auto_augment());
   def(module, calls::aug_mix(), {"severity", "width", "depth", "alpha", "all_operations"});
-  def(module, calls::timm_rand_augment());
   def(module, calls::three_augment(), {"color_jitter", "kernel_size"});
+  def_all(module, calls::functions_that_return_augmentation());
 }
 
 }  // namespace penstock::python

@@ -95,10 +95,10 @@ struct PyThreadBudget {
   std::shared_ptr<ThreadBudget> budget;
 };
 
-/// A method that penstock._shown has the function of: how an object looks.
-inline auto shown_by(const char* function) {
+/// A method that penstock._html has the function of: how an object looks in a notebook.
+inline auto html_of(const char* function) {
   return [function](nb::handle self) {
-    return nb::object(nb::module_::import_("penstock._shown").attr(function)(self));
+    return nb::object(nb::module_::import_("penstock._html").attr(function)(self));
   };
 }
 

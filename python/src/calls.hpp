@@ -96,29 +96,29 @@ template <class Visitor>
 class EveryField {
  public:
   template <class T>
-  void required(const char* name, T& value, const FieldInfo& = {}) {
-    static_cast<Visitor&> (*this)(name, value);
+  void required(const char* name, T& value, const FieldInfo& info = {}) {
+    static_cast<Visitor&> (*this)(name, value, info);
   }
   template <class T>
-  void later(const char* name, T& value, const FieldInfo& = {}) {
-    static_cast<Visitor&> (*this)(name, value);
+  void later(const char* name, T& value, const FieldInfo& info = {}) {
+    static_cast<Visitor&> (*this)(name, value, info);
   }
   template <class T>
-  void speed(const char* name, T& value, const FieldInfo& = {}) {
-    static_cast<Visitor&> (*this)(name, value);
+  void speed(const char* name, T& value, const FieldInfo& info = {}) {
+    static_cast<Visitor&> (*this)(name, value, info);
   }
   template <class T>
   void object(const char* name, T& value, const FieldInfo& info = {}) {
     if constexpr (HasFields<T>)
       static_cast<Visitor&>(*this).nested(std::string(name) + "_", value);
     else if (info.required)
-      static_cast<Visitor&>(*this).required(name, value);
+      static_cast<Visitor&>(*this).required(name, value, info);
     else
-      static_cast<Visitor&> (*this)(name, value);
+      static_cast<Visitor&> (*this)(name, value, info);
   }
   template <class Form, class T>
-  void as(const char* name, T& value, const FieldInfo& = {}) {
-    static_cast<Visitor&> (*this)(name, value);
+  void as(const char* name, T& value, const FieldInfo& info = {}) {
+    static_cast<Visitor&> (*this)(name, value, info);
   }
 };
 
@@ -140,17 +140,17 @@ class SignatureWriter : public EveryField<SignatureWriter> {
     }
   };
 
-  /// `by_position` may be passed without their names; `left_out` are not arguments.
-  explicit SignatureWriter(std::vector<std::string> by_position = {}, std::string left_out = {})
-      : by_position_(std::move(by_position)), left_out_(std::move(left_out)) {}
+  /// `by_position` may be passed without their names.
+  explicit SignatureWriter(std::vector<std::string> by_position = {})
+      : by_position_(std::move(by_position)) {}
 
   template <class T>
   void operator()(const char* name, const T& value, const FieldInfo& = {}) {
     add<T>(name, default_text(value));
   }
   template <class T>
-  void required(const char* name, const T&, const FieldInfo& = {}) {
-    add<T>(name, {});
+  void required(const char* name, const T&, const FieldInfo& info = {}) {
+    if (!info.is_key) add<T>(name, {});
   }
   template <class T>
   void nested(const std::string& prefix, const T& value) {
@@ -201,7 +201,6 @@ class SignatureWriter : public EveryField<SignatureWriter> {
  private:
   template <class T>
   void add(const char* name, std::string by_default) {
-    if (name == left_out_) return;
     std::string type = type_of<T>();
     if (by_default == "None" && !type.ends_with("None") && type != "typing.Any") type += " | None";
     fields_.push_back(
@@ -210,7 +209,6 @@ class SignatureWriter : public EveryField<SignatureWriter> {
 
   std::vector<std::string> by_position_;
   std::ptrdiff_t parameters_ = 0;
-  std::string left_out_;
   std::vector<Field> fields_;
 };
 
@@ -252,26 +250,25 @@ class Given {
 /// Visits fields and reads them from the arguments.
 class ArgumentReader : public EveryField<ArgumentReader> {
  public:
-  explicit ArgumentReader(Given& given, std::string_view left_out = {}, std::string prefix = {})
-      : given_(given), left_out_(left_out), prefix_(std::move(prefix)) {}
+  explicit ArgumentReader(Given& given, std::string prefix = {})
+      : given_(given), prefix_(std::move(prefix)) {}
 
   template <class T>
   void operator()(const char* name, T& value, const FieldInfo& = {}) {
-    if (name != left_out_) given_.take((prefix_ + name).c_str(), value);
+    given_.take((prefix_ + name).c_str(), value);
   }
   template <class T>
-  void required(const char* name, T& value, const FieldInfo& = {}) {
-    if (name != left_out_) value = given_.take_required<T>(name);
+  void required(const char* name, T& value, const FieldInfo& info = {}) {
+    if (!info.is_key) value = given_.take_required<T>(name);
   }
   template <class T>
   void nested(std::string prefix, T& value) {
-    ArgumentReader reader(given_, {}, std::move(prefix));
+    ArgumentReader reader(given_, std::move(prefix));
     visit_fields(reader, value);
   }
 
  private:
   Given& given_;
-  std::string_view left_out_;
   std::string prefix_;
 };
 
@@ -386,6 +383,15 @@ void def(nb::class_<Owner>& bound, const Call<Function, P...>& call,
   bind_call<Owner>(bound, SignatureWriter::Kind::method, call, std::move(by_position));
 }
 
+/// Binds each of the functions, or methods, that is not bound yet.
+template <class Scope, class... Calls>
+void def_all(Scope& scope, const std::tuple<Calls...>& calls) {
+  const auto bind = [&](const auto& call) {
+    if (!nb::hasattr(scope, call.name)) def(scope, call);
+  };
+  std::apply([&](const auto&... call) { (bind(call), ...); }, calls);
+}
+
 /// Binds a constructor, whose function returns the object.
 template <class Class, class Function, class... P>
 void def_constructor(Class& bound, const Call<Function, P...>& call,
@@ -428,7 +434,8 @@ void def_members(nb::class_<T>& bound, const char* name, Member T::*member, cons
 class FieldObjects : public EveryField<FieldObjects> {
  public:
   template <class T>
-  void operator()(const char* name, const T& value, const FieldInfo& = {}) {
+  void operator()(const char* name, const T& value, const FieldInfo& info = {}) {
+    if (info.is_key) return;  // Python has it elsewhere
     objects_[name] = to_python(value);
     texts_.emplace_back(name, default_text(value));
   }
@@ -461,7 +468,6 @@ struct PythonValue<Class> {
     std::string text;
     for (std::size_t i = 0; i < all.texts().size(); ++i) {
       const auto& [field, shown] = all.texts()[i];
-      if (field == PythonClass<Class>::kLeftOut) continue;
       constexpr bool kShowsNames = requires { PythonClass<Class>::kShowsNames; };
       const bool is_positional = std::ranges::find(PythonClass<Class>::kByPosition, field) !=
                                  std::end(PythonClass<Class>::kByPosition);
@@ -482,8 +488,7 @@ struct PythonValue<Class> {
 template <IsPythonClass T>
 nb::class_<T> def_struct(nb::module_& module) {
   using Class = PythonClass<T>;
-  SignatureWriter signature({std::begin(Class::kByPosition), std::end(Class::kByPosition)},
-                            Class::kLeftOut);
+  SignatureWriter signature({std::begin(Class::kByPosition), std::end(Class::kByPosition)});
   signature.add_struct(T{});
   nb::class_<T> bound(module, Class::kName, StructDoc<T>::kText);
   const std::string constructor =
@@ -494,7 +499,7 @@ nb::class_<T> def_struct(nb::module_& module) {
                                         const nb::kwargs& keywords) {
         Given given(order, arguments, keywords);
         T value{};
-        ArgumentReader reader(given, Class::kLeftOut);
+        ArgumentReader reader(given);
         visit_fields(reader, value);
         given.finish();
         new (self) T(std::move(value));
@@ -513,10 +518,7 @@ nb::class_<T> def_struct(nb::module_& module) {
   bound.def(
       "__reduce__",
       [](const T& self) {
-        const FieldObjects all = field_objects(self);
-        const nb::dict options(all.objects());
-        if (options.contains(Class::kLeftOut)) nb::del(options[Class::kLeftOut]);
-        return reduced(nb::type<T>(), nb::make_tuple(), options);
+        return reduced(nb::type<T>(), nb::make_tuple(), field_objects(self).objects());
       },
       nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
   bound.def("__repr__", &PythonValue<T>::text);

@@ -35,15 +35,7 @@ void bind_crops(nb::module_& module) {
           nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Crop& self) { return std::hash<std::string>()(self.to_json()); });
 
-  def(module, calls::random_resized_crop());
-  def(module, calls::center_crop());
-  def(module, calls::five_crops());
-  def(module, calls::ten_crops());
-  def(module, calls::resize_to());
-  def(module, calls::letterbox());
-  def(module, calls::cover_crop());
-  def(module, calls::random_crop());
-  def(module, calls::scale_jitter());
+  def_all(module, calls::functions_that_return_crop());
 }
 
 }  // namespace penstock::python

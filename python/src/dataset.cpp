@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bucket_fields.hpp"
 #include "casters.hpp"
 #include "header_docs.hpp"
 #include "loader_handle.hpp"
@@ -24,7 +25,6 @@ template <>
 struct PythonClass<RandomErasing> {
   static constexpr const char* kName = "RandomErasing";
   static constexpr const char* kByPosition[] = {"probability"};
-  static constexpr const char* kLeftOut = "";
 };
 
 /// A penstock.remote.Workers; none where it is not valid.
@@ -121,15 +121,6 @@ Errors  ValueError  it comes after an operation on positions, or nothing is kept
       .def_prop_ro("packed", &Dataset::packed, docs::dataset_packed);
   def(dataset, calls::dataset_blocks(), {"length"});
   def(dataset, calls::dataset_pack(), {"length"});
-  def(dataset, calls::dataset_seed());
-  def(dataset, calls::dataset_shuffle());
-  def(dataset, calls::dataset_repeat());
-  def(dataset, calls::dataset_take());
-  def(dataset, calls::dataset_skip());
-  def(dataset, calls::dataset_shard());
-  def(dataset, calls::dataset_repeat_each());
-  def(dataset, calls::dataset_select());
-  def(dataset, calls::dataset_sample());
   def(dataset, calls::dataset_rename().with(
                    R"(    photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
     ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
@@ -138,9 +129,6 @@ Under several names: {"image": ("image", "second")}.)"));
 }
 
 void bind_batching(nb::class_<Dataset>& dataset) {
-  def(dataset, calls::dataset_batch());
-  def(dataset, calls::dataset_prefetch_to_devices());
-  def(dataset, calls::dataset_transform_on_device());
   dataset.def(
       "map",
       [](const Dataset& self, nb::handle function, nb::handle outputs, nb::handle inputs,
@@ -260,6 +248,7 @@ Errors  TypeError   no __len__ or __getitem__
   bind_order(dataset);
   bind_batching(dataset);
   bind_buckets(dataset);
+  def_all(dataset, calls::methods_of_dataset());
   dataset.def_prop_ro("size", &Dataset::size, docs::dataset_size)
       .def(
           "__len__",
@@ -308,12 +297,9 @@ Errors  TypeError  the plan is endless, or reads a stream)")
             return std::vector<std::string>(names.begin(), names.end());
           },
           "Where labels have names: label i is class_names[i].")
-      .def(
-          "describe", &Dataset::describe,
-          R"doc(One operation a piece: "image_folder(...).shuffle(seed=7).repeat().batch(256)".)doc")
-      .def("__repr__", shown_by("plan_text"), nb::sig("def __repr__(self) -> str"),
-           "As Python that makes the plan, with penstock as ps; describe() where there is none.")
-      .def("_repr_html_", shown_by("plan_html"), nb::sig("def _repr_html_(self) -> str"));
+      .def("describe", &Dataset::describe, docs::dataset_describe)
+      .def("__repr__", &Dataset::describe, "As describe().")
+      .def("_repr_html_", html_of("plan_html"), nb::sig("def _repr_html_(self) -> str"));
   bind_plans(dataset);
 }
 

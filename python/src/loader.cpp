@@ -135,7 +135,7 @@ Errors  KeyError  there is no such field; names those there are)")
           nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"))
       .def(
           "__len__", [names](const T& self) { return names(self).size(); }, "The number of fields.")
-      .def("_repr_html_", shown_by("batch_html"), nb::sig("def _repr_html_(self) -> str"))
+      .def("_repr_html_", html_of("batch_html"), nb::sig("def _repr_html_(self) -> str"))
       .def("keys", names)
       .def("values",
            [batch](const T& self) {
@@ -332,7 +332,7 @@ void bind_stats(nb::module_& module) {
       .def_prop_ro(
           "bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
           R"(The stage waited for longest, or "consumer" for less than 2% of the time.)")
-      .def("_repr_html_", shown_by("stats_html"), nb::sig("def _repr_html_(self) -> str"))
+      .def("_repr_html_", html_of("stats_html"), nb::sig("def _repr_html_(self) -> str"))
       .def("__repr__", [](const Stats& self) {
         return fmt::format(
             "<penstock.Stats {} steps, {} samples in {:.2f} s, {:.0f} samples/s, waited for "
@@ -490,7 +490,7 @@ Errors  RuntimeError  the loader has ended: a second loop is an error, not silen
           },
           nb::sig("def __aiter__(self) -> collections.abc.AsyncIterator[Step]"),
           "async for step in loader: as the loop without async; other tasks run while it waits.")
-      .def("_repr_html_", shown_by("loader_html"), nb::sig("def _repr_html_(self) -> str"))
+      .def("_repr_html_", html_of("loader_html"), nb::sig("def _repr_html_(self) -> str"))
       .def("__repr__",
            [](const LoaderHandle& self) {
              const Loader& loader = self->loader();

@@ -38,7 +38,6 @@ concept HasFields = requires(T& value, AnyVisitor& visit) {
 ///
 ///   static constexpr const char* kName = "ImageView";
 ///   static constexpr const char* kByPosition[] = {"crop"};  // fields that may be passed without their names
-///   static constexpr const char* kLeftOut = "field";        // one that Python passes elsewhere; ""
 ///   static constexpr bool kShowsNames = true;               // optional: repr() has all fields, with their names
 template <class T>
 struct PythonClass;
@@ -52,7 +51,6 @@ struct PythonClass<InputContext> {
   static constexpr const char* kName = "InputContext";
   static constexpr const char* kByPosition[] = {"num_input_pipelines", "input_pipeline_id",
                                                 "num_replicas_in_sync"};
-  static constexpr const char* kLeftOut = "";
   static constexpr bool kShowsNames = true;
 };
 

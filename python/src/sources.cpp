@@ -12,19 +12,16 @@ template <>
 struct PythonClass<WebDatasetField> {
   static constexpr const char* kName = "WebDatasetField";
   static constexpr const char* kByPosition[] = {"name", "extensions"};
-  static constexpr const char* kLeftOut = "";
 };
 template <>
 struct PythonClass<ExampleField> {
   static constexpr const char* kName = "ExampleField";
   static constexpr const char* kByPosition[] = {"name", "features"};
-  static constexpr const char* kLeftOut = "";
 };
 template <>
 struct PythonClass<ArrayField> {
   static constexpr const char* kName = "ArrayField";
   static constexpr const char* kByPosition[] = {"path"};
-  static constexpr const char* kLeftOut = "name";
 };
 
 namespace {

@@ -21,7 +21,6 @@ template <>
 struct PythonClass<ImageView> {
   static constexpr const char* kName = "ImageView";
   static constexpr const char* kByPosition[] = {"crop"};
-  static constexpr const char* kLeftOut = "field";
 };
 
 template <>

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 speed = pytest.mark.skipif(
     os.environ.get("PENSTOCK_TEST_SPEED") != "1", reason="it measures time: PENSTOCK_TEST_SPEED=1 runs it, on a machine without other work"
 )
+
+
+def evaluate(text: str) -> Any:
+    """What a text of the library makes: a plan's, a crop's, an operation's."""
+    return eval(text, {**vars(ps), **vars(ps.augment)})
 
 
 def state_of(pid: int) -> str:

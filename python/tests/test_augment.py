@@ -8,6 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
+from conftest import evaluate
 
 import penstock as ps
 from penstock import augment as pa
@@ -92,12 +93,12 @@ def test_each_view_draws_its_own():
 
 
 def test_a_plan_with_it_is_json_and_shows_itself_as_python():
-    plan = ps.synthetic_images(8).map(ps.decode_image(crop=ps.resize_to(16, 16)))
+    plan = ps.synthetic_images(8).map(ps.decode_image(crop=ps.resize_to(16)))
     operations = [pa.flip(), pa.random_apply(0.8, [pa.color_jitter(0.4, hue=0.1)]), pa.rotate((-30, 30), fill=9)]
     plan = plan.map(ps.augment_image(operations)).batch(4)
     assert ps.Dataset.from_json(plan.to_json()).describe() == plan.describe()
-    assert ".map(ps.augment_image([ps.augment.flip(), ps.augment.random_apply(0.8, [ps.augment.color_jitter(" in repr(plan)
-    assert repr(eval(repr(plan))) == repr(plan)  # noqa: S307
+    assert ".map(augment_image(operations=[flip(), random_apply(probability=0.8, operations=[color_jitter(" in repr(plan)
+    assert repr(evaluate(repr(plan))) == repr(plan)
 
 
 def test_what_does_not_fit_is_named():
@@ -118,5 +119,5 @@ def test_what_does_not_fit_is_named():
     [pa.rotate((-30, 30), fill=7), pa.random_apply(0.5, [pa.flip(1), pa.aug_mix()]), pa.timm_rand_augment(), pa.color_jitter(0.4, 0.4, 0.4, 0.1)],
 )
 def test_an_operation_prints_as_its_call_and_pickles(operation):
-    assert eval(repr(operation), {"ps": ps}) == operation
+    assert evaluate(repr(operation)) == operation
     assert pickle.loads(pickle.dumps(operation)) == operation and copy.deepcopy(operation) == operation

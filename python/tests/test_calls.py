@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import numbers
+from conftest import evaluate, numbers
 
 import penstock as ps
 
@@ -147,7 +147,7 @@ def test_errors_are_the_packages_own():
 CROPS = [
     ps.random_resized_crop(224),
     ps.center_crop((100, 200), resize=300),
-    ps.resize_to(3, 4),
+    ps.resize_to((3, 4)),
     ps.letterbox(64),
     ps.letterbox((64, 32), fill=(1, 2, 3)),
     ps.random_crop(32, padding=4),
@@ -162,7 +162,7 @@ CROPS = [
 def plans() -> list[ps.Dataset]:
     images = ps.synthetic_images(20)
     decoded = [images.map(ps.decode_image(crop=crop, flip=0.5, decoder="fast", geometry="g")) for crop in CROPS]
-    samples = ps.synthetic_images(20, seed=3, classes=4).seed(3).map(ps.decode_image(crop=ps.resize_to(8, 8), filter="bicubic"))
+    samples = ps.synthetic_images(20, seed=3, classes=4).seed(3).map(ps.decode_image(crop=ps.resize_to(8), filter="bicubic"))
     return [
         images,
         *decoded,
@@ -181,7 +181,7 @@ def plans() -> list[ps.Dataset]:
 @pytest.mark.parametrize("number", range(len(plans())))
 def test_a_plan_prints_as_the_python_that_makes_it(number):
     plan = plans()[number]
-    again = eval(repr(plan), {"ps": ps})
+    again = evaluate(repr(plan))
     assert again.to_json() == plan.to_json()
     assert str(plan) == repr(plan)
 
@@ -190,7 +190,7 @@ def test_a_folder_and_arrays_print_as_python(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((5, 2), np.float32))
     (tmp_path / "raw").write_bytes(bytes(40))
     plan = ps.arrays({"x": tmp_path / "x.npy", "y": ps.ArrayField(tmp_path / "raw", dtype="u32", shape=(2,))})
-    assert eval(repr(plan), {"ps": ps}).to_json() == plan.to_json()
+    assert evaluate(repr(plan)).to_json() == plan.to_json()
 
 
 def test_other_plans_are_described():
@@ -265,7 +265,7 @@ VIEW = ps.ImageView(ps.random_crop((32, 24), fill=(1, 2, 3)), count=2, flip=0.5,
 OPTIONS = {
     "decode_image": {"crop": ps.center_crop(32), "field": "bytes", "flip": 0.25, "scaled": True, "background": (1, 2, 3), "masks": "mask"},
     "decode_views": {"views": {"a": VIEW}, "exif": False, "dtype": "u16", "tolerant": True, "max_megapixels": 3},
-    "crop_image": {"crop": ps.resize_to(8, 9), "filter": "bicubic", "masks": ["a", "b"], "mask_fill": 0, "mask_dtype": "i64"},
+    "crop_image": {"crop": ps.resize_to((8, 9)), "filter": "bicubic", "masks": ["a", "b"], "mask_fill": 0, "mask_dtype": "i64"},
     "augment_image": {"operations": [ps.augment.rotate((-5, 5), fill=(1, 2, 3)), ps.augment.color_jitter(0.4, hue=0.1)], "masks": ("mask",)},
     "pad": {"field": "tokens", "to": 9, "value": 1.5, "truncate": True, "lengths": "length"},
 }  # fmt: skip
@@ -294,7 +294,7 @@ def test_options_arrive_in_plans(name):
 
 
 def test_an_image_view_prints_as_the_python_that_makes_it():
-    again = eval(repr(VIEW), {"ImageView": ps.ImageView, **{crop: getattr(ps, crop) for crop in CROP_NAMES}})
+    again = evaluate(repr(VIEW))
     for view in (again, pickle.loads(pickle.dumps(VIEW))):
         assert as_in_plans(view) == as_in_plans(VIEW)
     assert VIEW.count == 2 and VIEW.flip == 0.5 and VIEW.filter == "nearest" and VIEW.geometry == "where"

@@ -79,7 +79,7 @@ def test_fields_have_other_names_and_several(tmp_path):
     (step,) = plan.loader()
     for field, factor in {"x": 1, "again": 1, "double": 2}.items():
         assert (np.asarray(step[field]) == factor * np.asarray(step["number"])).all()
-    assert repr(data.batch(3)) == f"ps.arrays({{'x': '{tmp_path}/x.npy'}}).rename({{'x': ['x', 'again']}}).batch(3)"
+    assert repr(data.batch(3)) == f"arrays(fields={{'x': ArrayField(path='{tmp_path}/x.npy')}}).rename({{'x': ['x', 'again']}}).batch(3)"
     again = ps.Dataset.from_json(data.batch(3).to_json())
     assert repr(again) == repr(data.batch(3))
     moved = ps.Dataset([{"image": i} for i in range(5)]).rename({"image": "mask"})

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import evaluate
 
 import penstock as ps
 
@@ -63,7 +64,7 @@ def test_labels_beyond_the_classes_are_errors():
 
 
 def test_views_are_finished_each_by_itself():
-    views = {"all": ps.ImageView(ps.resize_to(16, 16)), "parts": ps.ImageView(ps.random_resized_crop(8), count=3)}
+    views = {"all": ps.ImageView(ps.resize_to(16)), "parts": ps.ImageView(ps.random_resized_crop(8), count=3)}
     decoded = ps.synthetic_images(32).seed(2).map(ps.decode_views(views)).batch(32)
     finished = decoded.transform_on_device(field="all").transform_on_device(field="parts", flip=0.5, layout="nhwc")
     plain, step = first(decoded), first(finished)
@@ -98,7 +99,7 @@ def test_fields_and_sources_draw_by_themselves():
 def test_repeat_each_is_timms_repeated_augmentation():
     crops = ps.synthetic_images(8).map(ps.decode_image(crop=ps.random_resized_crop(8), geometry="crop"))
     plan = crops.shuffle(seed=1).repeat_each(3)
-    assert plan.size == 24 and eval(repr(plan), {"ps": ps}).to_json() == plan.to_json()
+    assert plan.size == 24 and evaluate(repr(plan)).to_json() == plan.to_json()
     step = first(plan.batch(24))
     numbers = [sample.number for sample in step.samples]
     assert numbers[0::3] == numbers[1::3] == numbers[2::3] and sorted(numbers[::3]) == list(range(8))

@@ -74,14 +74,14 @@ def test_sizes_that_differ_are_found_and_may_be_mapped_to_one(workers):
 
 @WORKERS
 def test_encoded_images_are_decoded_by_the_loaders_threads(workers):
-    images = next(ps.synthetic_images(1).map(ps.decode_image(crop=ps.resize_to(64, 64))).batch(1).loader())["image"].copy()
+    images = next(ps.synthetic_images(1).map(ps.decode_image(crop=ps.resize_to(64))).batch(1).loader())["image"].copy()
     pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     import io
 
     file = io.BytesIO()
     pillow.fromarray(images[0]).save(file, "png")
     records = [{"image": file.getvalue(), "label": n} for n in range(6)]
-    step = next(ps.Dataset(records, workers=workers).map(ps.decode_image(crop=ps.resize_to(64, 64))).batch(6).loader())
+    step = next(ps.Dataset(records, workers=workers).map(ps.decode_image(crop=ps.resize_to(64))).batch(6).loader())
     assert (step["image"].numpy() == images).all() and step["label"].numpy().tolist() == list(range(6))
     decoded = ps.Dataset([pillow.fromarray(images[0])] * 2, names=["image"], workers=workers)
     assert [str(field) for field in decoded.fields] == ["image u8 [?,?,3]"]

@@ -314,7 +314,7 @@ def test_errors_and_faults_name_files_whose_names_are_not_utf8(tmp_path):
     os.mkdir(folder)
     with open(folder + b"/bad\xfe.jpg", "wb") as file:
         file.write(b"\xff\xd8\xff\xe0 no photograph")
-    dataset = ps.image_folder(tmp_path).map(ps.decode_image(crop=ps.resize_to(8, 8))).batch(1)
+    dataset = ps.image_folder(tmp_path).map(ps.decode_image(crop=ps.resize_to(8))).batch(1)
     with pytest.raises(ps.DataError, match=r"class\\xff/bad\\xfe\.jpg") as error:
         next(iter(dataset.loader()))
     fault = error.value.fault

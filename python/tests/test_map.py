@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import bytes_of, numbers
+from conftest import bytes_of, evaluate, numbers
 
 import penstock as ps
 
@@ -298,7 +298,7 @@ def test_outputs_may_differ_in_size_where_a_later_map_gives_them_one():
 
 
 def test_encoded_images_may_come_from_a_map():
-    encoded = next(ps.synthetic_images(3).map(ps.decode_image(crop=ps.resize_to(40, 40))).batch(3).loader())["image"].copy()
+    encoded = next(ps.synthetic_images(3).map(ps.decode_image(crop=ps.resize_to(40))).batch(3).loader())["image"].copy()
     pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
     def encode(image):
@@ -307,7 +307,7 @@ def test_encoded_images_may_come_from_a_map():
         return file.getvalue()
 
     plan = ps.memory({"image": encoded}).map(encode, outputs={"image": ("u8", (None,))})
-    step = next(plan.map(ps.decode_image(crop=ps.resize_to(40, 40))).batch(3).loader())
+    step = next(plan.map(ps.decode_image(crop=ps.resize_to(40))).batch(3).loader())
     assert (step["image"].numpy() == encoded).all()
 
 
@@ -329,7 +329,7 @@ def test_pad_makes_lengths_one():
 def test_pad_is_part_of_a_plan_that_prints_and_travels(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((4, 3), np.float32))
     plan = ps.memory({"x": np.zeros((4, 3), np.float32)}).map(ps.pad("x", 5, value=-1, lengths="n"))
-    assert "pad(field=x, to=5, value=-1.0, lengths=n)" in plan.describe()
+    assert "pad(field='x', to=5, value=-1.0, lengths='n')" in plan.describe()
     folder = ps.arrays({"x": str(tmp_path / "x.npy")}).map(ps.pad("x", 5, value=-1, lengths="n"))
-    assert repr(folder).endswith(".map(ps.pad('x', 5, value=-1.0, lengths='n'))")
-    assert eval(repr(folder)).to_json() == folder.to_json()
+    assert repr(folder).endswith(".map(pad(field='x', to=5, value=-1.0, lengths='n'))")
+    assert evaluate(repr(folder)).to_json() == folder.to_json()

@@ -76,13 +76,13 @@ def test_a_palettes_numbers_are_pillows_and_plans_with_masks_travel():
         return file.getvalue()
 
     items = [{"image": png(places(h, w)), "mask": png(classes(h, w))} for h, w in [(50, 64), (31, 90), (8, 8)]]
-    decode = ps.decode_image(crop=ps.resize_to(20, 30), masks="mask")
+    decode = ps.decode_image(crop=ps.resize_to((20, 30)), masks="mask")
     plan = ps.Dataset(items).map(decode).batch(3)
     (step,) = plan.loader()
     for item, found in zip(items, np.asarray(step["mask"])):
         whole = Image.open(io.BytesIO(item["mask"]))
         assert (found == np.asarray(whole.resize((30, 20), Image.Resampling.NEAREST))).all()
-    assert "masks=[mask]" in repr(plan)
+    assert "masks=['mask']" in repr(plan)
     (again,) = pickle.loads(pickle.dumps(plan)).loader()
     assert (np.asarray(again["mask"]) == np.asarray(step["mask"])).all()
     (step,) = ps.Dataset(items).map(ps.decode_image(crop=ps.letterbox(30), masks="mask", mask_fill=-100, mask_dtype="i64")).batch(3).loader()
@@ -90,7 +90,7 @@ def test_a_palettes_numbers_are_pillows_and_plans_with_masks_travel():
 
 
 def test_wrong_masks_are_refused():
-    crop = ps.resize_to(8, 8)
+    crop = ps.resize_to(8)
     with pytest.raises(TypeError, match=r"decode_image\(\): 'masks' must be a string or a list of strings, found 3"):
         ps.decode_image(crop=crop, masks=3)
     with pytest.raises(ValueError, match="the mask 'image' has the name of another field"):

@@ -14,7 +14,7 @@ CROPS = [
     ps.center_crop((8, 9), resize=33),
     ps.five_crops(8),
     ps.ten_crops(8),
-    ps.resize_to(3, 4),
+    ps.resize_to((3, 4)),
     ps.letterbox(8, fill=(1, 2, 3)),
     ps.random_crop(8, padding=2, pad_if_needed=True),
     ps.scale_jitter(8, scale=(0.5, 1.5)),
@@ -36,7 +36,7 @@ def doubled(x):
 
 TRANSFORMS = [
     ps.decode_image(crop=ps.random_resized_crop(32), flip=0.5, filter="nearest", masks="mask", decoder="fast"),
-    ps.decode_views({"a": ps.ImageView(ps.center_crop(8), geometry="g"), "b": ps.ImageView(ps.resize_to(3, 4), count=3, flip=0.5)}),
+    ps.decode_views({"a": ps.ImageView(ps.center_crop(8), geometry="g"), "b": ps.ImageView(ps.resize_to((3, 4)), count=3, flip=0.5)}),
     ps.crop_image(crop=ps.random_crop(8, padding=2), filter="pillow_bicubic"),
     ps.augment_image([pa.rotate((-3, 3)), pa.rand_augment()], field="a"),
     ps.pad("tokens", 8, value=-1, lengths="n"),

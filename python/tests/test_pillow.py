@@ -33,7 +33,7 @@ def test_a_jpeg_decodes_and_resizes_to_pillows_bytes(tmp_path):
     file = tmp_path / "image.jpg"
     Image.fromarray(pixels).save(file, quality=90)
     data = ps.image_folder(tmp_path, labels=None)
-    step = next(data.map(ps.decode_image(crop=ps.resize_to(60, 80), filter="pillow_bilinear")).batch(1).loader())
+    step = next(data.map(ps.decode_image(crop=ps.resize_to((60, 80)), filter="pillow_bilinear")).batch(1).loader())
     whole = Image.open(file).convert("RGB")
     expected = whole.resize((80, 150), Image.Resampling.BILINEAR).resize((80, 60), Image.Resampling.BILINEAR)
     assert (np.asarray(step["image"])[0] == np.asarray(expected)).all()
@@ -41,7 +41,7 @@ def test_a_jpeg_decodes_and_resizes_to_pillows_bytes(tmp_path):
 
 def decoded(file, size, **options):
     """All of an image, or None where it is a fault."""
-    crop = ps.resize_to(*size)
+    crop = ps.resize_to(size)
     steps = ps.Dataset([{"image": file}]).map(ps.decode_image(crop=crop, **options)).batch(1).loader(on_fault="mask")
     step = next(iter(steps))
     return np.asarray(step["image"])[0] if np.asarray(step["valid"])[0] else None

@@ -38,7 +38,7 @@ def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_loader_reads_what_was_prepared(photos: Path, whole: Path) -> None:
     def labels(dataset: ps.Dataset) -> list[int]:
-        loader = dataset.map(ps.decode_image(crop=ps.resize_to(32, 32), index=index)).batch(8).loader()
+        loader = dataset.map(ps.decode_image(crop=ps.resize_to(32), index=index)).batch(8).loader()
         return [int(label) for step in loader for label in step["label"].numpy()]
 
     index = ps.MemoryJpegIndex()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import delivered, numbers
+from conftest import delivered, evaluate, numbers
 
 import penstock as ps
 
@@ -96,7 +96,7 @@ def test_transparent_pixels_lie_over_the_background():
     encoded = np.frombuffer(png.getvalue(), np.uint8)
 
     def decoded(**options):
-        step = next(ps.memory({"image": encoded[None]}).map(as_encoded).map(ps.decode_image(crop=ps.resize_to(30, 40), **options)).batch(1).loader())
+        step = next(ps.memory({"image": encoded[None]}).map(as_encoded).map(ps.decode_image(crop=ps.resize_to((30, 40)), **options)).batch(1).loader())
         return step["image"].numpy()[0].copy()
 
     as_encoded = ps.map_function(lambda image: image, name="as_encoded", inputs=["image"], outputs={"image": ("u8", [None])})
@@ -126,7 +126,7 @@ def test_every_draw_of_an_image_is_cropped_anew(images):
 
 def test_re_marked_files_have_the_same_pixels(images, tmp_path):
     def pixels(folder):
-        decode = ps.decode_image(crop=ps.resize_to(48, 48))
+        decode = ps.decode_image(crop=ps.resize_to(48))
         return next(ps.image_folder(folder).map(decode).batch(40).loader())["image"].numpy().copy()
 
     transcoded = 0
@@ -162,7 +162,7 @@ def test_flat_folders_have_labels_of_their_own(tmp_path, images):
         (tmp_path / f"{index}.jpg").write_bytes(path.read_bytes())
     (tmp_path / "labels.txt").write_text("0.jpg 5\n1.jpg 6\n2.jpg 7\n")
     dataset = ps.image_folder(str(tmp_path), labels=tmp_path / "labels.txt")
-    step = next(dataset.map(ps.decode_image(crop=ps.resize_to(8, 8))).batch(3).loader())
+    step = next(dataset.map(ps.decode_image(crop=ps.resize_to(8))).batch(3).loader())
     assert step["label"].numpy().tolist() == [5, 6, 7]
 
 
@@ -266,7 +266,7 @@ def test_fields_of_sources_are_values():
     ]
     for field in fields:
         assert repr(pickle.loads(pickle.dumps(field))) == repr(field)
-        assert repr(eval(repr(field), vars(ps))) == repr(field)
+        assert repr(evaluate(repr(field))) == repr(field)
     assert repr(fields[1]) == "ExampleField('box', ('a', 'b'), dtype='f32', shape=(None, 4), required=False)"
     assert fields[1].shape == (None, 4) and fields[2].dtype == "f32" and fields[0].extensions == ["cls"]
     by_default = inspect.signature(ps.webdataset).parameters["fields"].default
@@ -277,13 +277,13 @@ def test_the_path_of_an_array_need_not_be_utf8(tmp_path):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.npy"))
     np.save(path, np.arange(3))
     field = ps.ArrayField(path)
-    assert field.path == path and eval(repr(field), vars(ps)).path == path
+    assert field.path == path and evaluate(repr(field)).path == path
     assert len(ps.arrays({"x": field})) == 3
 
 
 def test_options_of_sources_that_do_not_fit_are_named():
     for call, message in [
-        (lambda: ps.image_folder(None), "'folder' must be a string or a path, found None"),
+        (lambda: ps.image_folder(None), "'path' must be a string or a path, found None"),
         (lambda: ps.image_folder("x", extensions=[3]), r"'extensions' \[0\] must be a string, found 3"),
         (lambda: ps.webdataset("x", fields=[3]), r"'fields' \[0\] must be a WebDatasetField, found 3"),
         (lambda: ps.webdataset("x", index_cache=3), "'index_cache' must be a string or a path or None, found 3"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import evaluate
 
 
 def numbers(loader, field="tokens"):
@@ -148,8 +149,8 @@ def test_plans_travel_and_print(texts):
         again = ps.Dataset.from_json(plan.to_json())
         assert (numbers(again.loader()) == numbers(plan.loader())).all()
         shown = repr(plan)
-        assert shown.startswith(f"ps.token_files({str(texts)!r}")
-        assert json.loads(eval(shown, {"ps": ps}).to_json()) == json.loads(plan.to_json())
+        assert shown.startswith(f"token_files(files=[{str(texts)!r}]")
+        assert json.loads(evaluate(shown).to_json()) == json.loads(plan.to_json())
 
 
 @pytest.mark.parametrize(

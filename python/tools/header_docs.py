@@ -1,7 +1,8 @@
 """Makes header_docs.hpp of the public headers: what the module needs of them to bind a function without saying anything twice.
 
 Of each function and method that returns one of RETURNED: its name, its parameters with their defaults, and its comment
-as a Python docstring. Of the others and of classes: this docstring alone. Of each struct: its comment, its fields, and the
+as a Python docstring; lists of those that belong together, but for those that take a function of C++. Of the others and
+of classes: this docstring alone. Of each struct: its comment, its fields, and the
 sentence of each.
 
 Usage: python header_docs.py OUTPUT HEADER...
@@ -17,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 RETURNED = ("Crop", "Augmentation", "TransformPtr", "SourcePtr", "Dataset", "std::vector<ImageSize>")
+LISTED = ("Crop", "Augmentation")  # whose functions are bound alike
 WIDTH = 110
+CALLED = re.compile(r"std::function|TransformPtr")  # what Python passes is another thing
 
 LABEL = re.compile(r"(Shapes|Units|Threads|Errors|Faults|Source|Stream|Owns|Memory)( {2,})(.*)")
 EXCEPTION = re.compile(r"(\w*Error|Fault|QueueClosed)  +(.*)")
@@ -64,6 +67,16 @@ class Function:
     name: str
     parameters: list[tuple[str, str, str | None]]  # type, name, default
     comment: list[str]
+    returned: str
+
+    @property
+    def group(self) -> str | None:
+        """The list of calls that it belongs to; None of those that are bound one by one."""
+        if any(CALLED.match(kind) for kind, _, _ in self.parameters):
+            return None
+        if self.owner[:1].isupper():
+            return f"methods_of_{snake(self.owner)}"
+        return f"functions_that_return_{snake(self.returned)}" if self.returned in LISTED else None
 
 
 def snake(name: str) -> str:
@@ -165,7 +178,7 @@ def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[F
             others |= {f"{snake(match[1])}_{name}": text for name, text in structs[match[1]].functions.items()}
         elif match := re.match(r"enum class (\w+)[^{]*\{$", line):
             enums[match[1]] = read_members(lines, VALUE)
-        elif match := re.match(rf"(?:\[\[nodiscard\]\] )?(?:{'|'.join(RETURNED)}) (\w+)\(", line):
+        elif match := re.match(rf"(?:\[\[nodiscard\]\] )?({'|'.join(RETURNED)}) (\w+)\(", line):
             while not line.rstrip().endswith(";"):
                 line = f"{line.rstrip()} {next(lines).strip()}"
             inside = line[match.end() : line.rindex(")")]
@@ -176,9 +189,9 @@ def read_header(text: str) -> tuple[dict[str, Struct], dict[str, Struct], list[F
                 kind = kind.removeprefix("const ").removesuffix("&")
                 parameters.append((kind, name, default if has_default else None))
             if any(kind == "Source" for kind, _, _ in parameters):  # Python has data sets
-                others.setdefault(match[1], comment)
+                others.setdefault(match[2], comment)
             else:
-                functions.append(Function(owner or namespace, match[1], parameters, comment))
+                functions.append(Function(owner or namespace, match[2], parameters, comment, match[1]))
         elif comment and (match := FUNCTION.match(line)):
             name = "init" if match[1] == owner else match[1]
             others.setdefault(f"{snake(owner)}_{name}" if owner else name, comment)
@@ -296,6 +309,7 @@ def make(headers: list[Path]) -> str:
             out.append(f"  static constexpr const char* kText = {text_in_cpp(docstring(structs[name].comment))};")
             out += [f"  static constexpr FieldSentence kFields[] = {{{', '.join(rows)}}};", "};"]
     out.append("namespace calls {")
+    groups: dict[str, list[str]] = {}
     for function in functions:
         parts = []
         for kind, name, default in function.parameters:
@@ -305,6 +319,9 @@ def make(headers: list[Path]) -> str:
         arguments = ", ".join([f'"{function.name}"', f"&penstock::{prefix}{function.name}", text_in_cpp(docstring(function.comment)), *parts])
         own_name = f"{snake(function.owner)}_{function.name}" if function.owner else function.name
         out += [f"inline auto {own_name}() {{", f"  return Call{{{arguments}}};", "}"]
+        if function.group:
+            groups.setdefault(function.group, []).append(f"{own_name}()")
+    out += [f"inline auto {group}() {{ return std::tuple{{{', '.join(found)}}}; }}" for group, found in groups.items()]
     out += ["}  // namespace calls", "namespace docs {"]
     out += [f"inline constexpr const char* {name} = {text_in_cpp(docstring(comment))};" for name, comment in others.items() if comment]
     out += ["}  // namespace docs", "}  // namespace penstock::python"]

@@ -10,6 +10,7 @@
 #include <penstock/augment/augmentation.hpp>
 
 #include "src/augment/operations.hpp"
+#include "src/core/call_text.hpp"
 #include "src/core/json_fields.hpp"
 
 namespace penstock {
@@ -119,9 +120,7 @@ void augment::check_fills(std::span<const Augmentation> operations, int channels
 
 Augmentation::Augmentation() : Augmentation(make(augment::Nothing{})) {}
 
-std::string Augmentation::to_string() const {
-  return core::describe_value(core::write_json(*this, core::Written::changed));
-}
+std::string Augmentation::to_string() const { return core::value_text(*this); }
 
 std::string Augmentation::to_json() const { return core::dump_json(core::write_json(*this)); }
 

@@ -9,7 +9,14 @@ constexpr std::size_t kMostCharacters = 60;
 // JSON of more levels than this is not ours; what walks it recursively would run out of stack.
 constexpr int kMostLevels = 100;
 
-// The text itself; bytes that are not UTF-8 are replaced, since others decode what is shown.
+std::string ascii(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) > 0x7E) c = '?';
+  return text;
+}
+
+}  // namespace
+
 std::string valid_text(const Json& value) {
   try {
     (void)value.dump();
@@ -19,14 +26,6 @@ std::string valid_text(const Json& value) {
     return quoted.substr(1, quoted.size() - 2);
   }
 }
-
-std::string ascii(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) > 0x7E) c = '?';
-  return text;
-}
-
-}  // namespace
 
 std::string describe_value(const Json& value) {
   if (value.is_string()) return valid_text(value);

@@ -1,4 +1,4 @@
-// core/json_fields: options as JSON, both ways, and as text, from the one list of fields that stands beside each struct
+// core/json_fields: options as JSON, both ways, from the one list of fields that stands beside each struct
 // (core/fields.hpp says how). JsonReader reads them strictly.
 //
 // How values are written: an enum by its name; a size, range or colour as the list of its elements; one of several
@@ -36,6 +36,9 @@ namespace penstock::core {
 using Json = nlohmann::ordered_json;
 
 inline constexpr const char* kSpeed = "speed";
+
+/// The string itself; bytes that are not UTF-8 are replaced, since others decode what is shown.
+[[nodiscard]] std::string valid_text(const Json& text);
 
 /// What was found, short enough for a message.
 [[nodiscard]] std::string shorten(const Json& value);
@@ -78,23 +81,14 @@ void visit_all_fields(Visitor& visit, T& value) {
 
 // ---- writing ----
 
-/// Which fields are written.
-enum class Written {
-  all,
-  changed,  ///< those that must be given or differ from their defaults, at every level
-};
-
 class JsonWriter {
  public:
-  explicit JsonWriter(Written written = Written::all) : written_(written) {}
-
   template <class T>
   void operator()(const char* name, const T& value, const FieldInfo& = {}) {
     put(json_, name, value);
   }
   template <class T>
   void required(const char* name, const T& value, const FieldInfo& = {}) {
-    required_.insert(name);
     put(json_, name, value);
   }
   template <class T>
@@ -114,11 +108,8 @@ class JsonWriter {
     visit_fields(*this, form);
   }
 
-  [[nodiscard]] bool has_later_fields() const noexcept { return !later_.empty(); }
-  /// Whether a field that has its default is left out.
-  [[nodiscard]] bool leaves_out(const std::string& name) const {
-    return later_.contains(name) || (written_ == Written::changed && !required_.contains(name));
-  }
+  /// The names of those that JSON has only where they differ from their defaults.
+  [[nodiscard]] const std::set<std::string>& later_fields() const noexcept { return later_; }
   [[nodiscard]] Json take() {
     if (!speed_.empty()) json_[kSpeed] = std::move(speed_);
     return std::move(json_);
@@ -128,11 +119,9 @@ class JsonWriter {
   template <class T>
   void put(Json& object, const char* name, const T& value);
 
-  Written written_;
   Json json_ = Json::object();
   Json speed_ = Json::object();
   std::set<std::string> later_;
-  std::set<std::string> required_;
 };
 
 class ElementWriter {
@@ -147,29 +136,27 @@ class ElementWriter {
 
 /// The fields of a struct.
 template <class T>
-[[nodiscard]] Json write_fields(const T& value, Written written) {
+[[nodiscard]] Json write_fields(const T& value) {
   const auto visit_all = [](T copy, JsonWriter& writer) {
     visit_all_fields(writer, copy);
     return writer.take();
   };
-  JsonWriter writer(written);
-  Json shown = visit_all(value, writer);
-  if (written == Written::all && !writer.has_later_fields()) return shown;
-  JsonWriter of_all, of_defaults;
-  const Json full = written == Written::all ? shown : visit_all(value, of_all);
+  JsonWriter writer;
+  Json written = visit_all(value, writer);
+  if (writer.later_fields().empty()) return written;
+  JsonWriter of_defaults;
   const Json defaults = visit_all(T{}, of_defaults);
-  for (const auto& [name, field] : full.items()) {
-    const auto found = defaults.find(name);
-    if (found != defaults.end() && *found == field && writer.leaves_out(name)) shown.erase(name);
-  }
-  return shown;
+  for (const std::string& name : writer.later_fields())
+    if (written.contains(name) && defaults.contains(name) && written[name] == defaults[name])
+      written.erase(name);
+  return written;
 }
 
 template <class T>
-[[nodiscard]] Json write_json(const T& value, Written written = Written::all) {
+[[nodiscard]] Json write_json(const T& value) {
   if constexpr (kIsVector<T> || kIsArray<T>) {
     Json list = Json::array();
-    for (const auto& item : value) list.push_back(write_json(item, written));
+    for (const auto& item : value) list.push_back(write_json(item));
     return list;
   } else if constexpr (std::is_same_v<T, Json>) {
     return value;
@@ -181,9 +168,7 @@ template <class T>
     Json json = Json::object();
     if (const auto* const alternatives = OneOf<T>::get(value))
       std::visit(
-          [&](const auto& alternative) {
-            json[alternative.kName] = write_fields(alternative, written);
-          },
+          [&](const auto& alternative) { json[alternative.kName] = write_fields(alternative); },
           *alternatives);
     return json;
   } else if constexpr (HasElements<T>) {
@@ -211,19 +196,16 @@ template <class T>
   } else if constexpr (std::is_arithmetic_v<T> || std::is_convertible_v<T, std::string>) {
     return value;
   } else {
-    return write_fields(value, written);
+    return write_fields(value);
   }
 }
 
 template <class T>
 void JsonWriter::put(Json& object, const char* name, const T& value) {
   if constexpr (kIsOptional<T>) {
-    if (value) object[name] = write_json(*value, written_);
+    if (value) object[name] = write_json(*value);
   } else {
-    object[name] = write_json(value, written_);
-    // Of options that all have their defaults there is nothing to say.
-    if (written_ == Written::changed && object[name].is_object() && object[name].empty())
-      object.erase(name);
+    object[name] = write_json(value);
   }
 }
 
@@ -482,7 +464,8 @@ template <class T>
 
 // ---- text ----
 
-/// A value as people write it: names without quotes, center_crop(size=224), [1, 2], yes.
+/// A value in a message: bicubic, true, [1, 2], center_crop(size=[224, 224]). What a program makes is described by
+/// core/call_text.hpp; this is for JSON that was read. Fingerprints of packed rows consist of it: it stays what it is.
 [[nodiscard]] std::string describe_value(const Json& value);
 
 /// "seed=7, buffer=100": the fields of an object that differ from those of `defaults`; those below
@@ -503,17 +486,7 @@ template <class T>
 /// On one line; bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string dump_json(const Json& json, int indent = -1);
 
-/// Of what is made of these arguments, a struct with a kName. The text says what differs from the defaults; the options
-/// have everything, since defaults may change.
-template <class Arguments>
-[[nodiscard]] Description describe_call(const Arguments& arguments) {
-  return {.name = Arguments::kName,
-          .options = dump_json(write_json(arguments)),
-          .text = fmt::format("{}({})", Arguments::kName,
-                              describe_json(write_json(arguments, Written::changed)))};
-}
-
-/// The arguments that describe_call() wrote.
+/// The options of a Description that describe_call() (core/call_text.hpp) made.
 ///
 /// Errors  Error                  no JSON; a field has another type, is missing or unknown; the message begins with the name
 ///         std::invalid_argument  a crop or an augmentation in it is out of range

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstring>
 
+#include "src/jpeg/decoder/entry_points.hpp"
 #include "src/jpeg/decoder/idct.hpp"
-#include "src/jpeg/index/entry_points.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::gpu_jpeg {
 

@@ -7,8 +7,8 @@
 #include <penstock/jpeg/decoder.hpp>
 
 #include "src/jpeg/decoder/plan.hpp"
-#include "src/jpeg/exif.hpp"
 #include "src/jpeg/image.hpp"
+#include "src/jpeg/pixels/exif.hpp"
 
 namespace penstock::jpeg {
 

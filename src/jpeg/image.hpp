@@ -14,7 +14,7 @@
 
 #include "src/jpeg/decoder/region.hpp"
 #include "src/jpeg/libjpeg/libjpeg_reader.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::jpeg {
 

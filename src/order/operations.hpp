@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -61,8 +62,8 @@ namespace penstock::order {
 ///         take(repeat(x), n), whose second time would have no epoch numbers
 [[nodiscard]] OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times = {});
 
-/// Every position `times` times in a row, as torch.repeat_interleave. A sample's draw is 1 + its position here, whatever the
-/// input had.
+/// Every position `times` times in a row, as torch.repeat_interleave. A sample's draw is 1 + its position here, whatever
+/// the input had.
 ///
 ///   repeat_each(range(2), 3)  ==  0 0 0 1 1 1
 ///

@@ -1,7 +1,15 @@
-#include "src/order/selection.hpp"
-
+// Orders that keep every step-th position from an offset: take, skip, shard.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "src/order/operations.hpp"
 #include "src/order/positions.hpp"
 
 namespace penstock::order {
@@ -66,11 +74,44 @@ class Selection final : public Order {
   std::string verb_;
 };
 
-}  // namespace
-
+/// The order whose position p is the input's position offset + p * step. A read passes down as
+/// (first, stride), so that it stays one call however many selections lie on top of each other.
+///
+/// `size` counts its positions, none for an endless one; `verb` is what describe() appends.
 OrderPtr select(OrderPtr input, std::uint64_t offset, std::uint64_t step,
                 std::optional<std::uint64_t> size, std::string verb) {
   return std::make_shared<Selection>(std::move(input), offset, step, size, std::move(verb));
+}
+
+}  // namespace
+
+OrderPtr take(OrderPtr input, std::uint64_t count) {
+  const std::uint64_t size = std::min(count, input->size().value_or(count));
+  return select(std::move(input), 0, 1, size, fmt::format("take({})", count));
+}
+
+OrderPtr skip(OrderPtr input, std::uint64_t count) {
+  std::optional<std::uint64_t> size = input->size();
+  if (size) *size -= std::min(count, *size);
+  return select(std::move(input), count, 1, size, fmt::format("skip({})", count));
+}
+
+OrderPtr shard(OrderPtr input, std::int64_t shards, std::int64_t index) {
+  if (shards <= 0)
+    throw std::invalid_argument(
+        fmt::format("shard({}, {}): expected at least one shard, found {}: pass the number of "
+                    "shards first, then this one's index",
+                    shards, index, shards));
+  if (index < 0 || index >= shards)
+    throw std::invalid_argument(
+        fmt::format("shard({}, {}): expected an index from 0 to {}, found {}: shards are numbered "
+                    "from 0",
+                    shards, index, shards - 1, index));
+  const auto step = static_cast<std::uint64_t>(shards);
+  const auto offset = static_cast<std::uint64_t>(index);
+  std::optional<std::uint64_t> size = input->size();
+  if (size) size = *size / step + (offset < *size % step ? 1 : 0);
+  return select(std::move(input), offset, step, size, fmt::format("shard({}, {})", shards, index));
 }
 
 }  // namespace penstock::order

@@ -70,7 +70,7 @@ class Blocks final : public source::Composite {
   bool is_blocking() const noexcept override { return documents_->is_blocking(); }
   int max_concurrent_reads() const noexcept override { return documents_->max_concurrent_reads(); }
   std::string fingerprint() const override {
-    return fmt::format("{} of {}, {} blocks, {:016x}", sequence::describe({}, options_).text,
+    return fmt::format("{} of {}, {} blocks, {:016x}", options_in_fingerprint(options_),
                        documents_->fingerprint(), size_, running_.hash());
   }
   std::span<const SourcePtr> parts() const noexcept override { return {&documents_, 1}; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/call_text.hpp"
 #include "src/core/json_fields.hpp"
 
 namespace penstock::sequence {
@@ -30,14 +31,20 @@ template <class Options>
 Description describe(const Description& documents, const Options& options) {
   Json all = core::write_json(options);
   all[kSource] = core::write_description(documents, documents.name);
-  const std::string values = core::describe_json(core::write_json(options, core::Written::changed));
-  const bool both = !documents.name.empty() && !values.empty();
-  return {
-      .name = Options::kName,
-      .options = core::dump_json(all),
-      .text = fmt::format("{}({}{}{})", Options::kName, documents.text, both ? ", " : "", values)};
+  return {.name = Options::kName,
+          .options = core::dump_json(all),
+          .text = fmt::format("{}.{}", documents.text,
+                              core::call_text(Options::kName, core::changed_arguments(options)))};
 }
 
+template <class Options>
+std::string options_in_fingerprint(const Options& options) {
+  return fmt::format("{}({})", Options::kName,
+                     core::describe_json(core::write_json(options), core::write_json(Options{})));
+}
+
+template std::string options_in_fingerprint(const BlockOptions& options);
+template std::string options_in_fingerprint(const PackOptions& options);
 template Description describe(const Description& documents, const BlockOptions& options);
 template Description describe(const Description& documents, const PackOptions& options);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <string_view>
 
 #include <penstock/core/description.hpp>
 #include <penstock/sequence/pack.hpp>
@@ -11,6 +13,12 @@ namespace penstock::sequence {
 /// What a plan has of rows with these options; `documents` describes what they are made of.
 template <class Options>
 [[nodiscard]] Description describe(const Description& documents, const Options& options);
+/// "pack(length=2048)": fingerprints have it, so it stays what it is.
+template <class Options>
+[[nodiscard]] std::string options_in_fingerprint(const Options& options);
+/// "pack(length=2048)": states hold it in fingerprints, so it stays what it is.
+template <class Options>
+[[nodiscard]] std::string options_in_fingerprint(const Options& options);
 
 /// Rows of what `make` makes of the documents' description.
 ///

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/call_text.hpp"
 #include "src/core/json_fields.hpp"
 
 namespace penstock::source {
@@ -182,7 +183,7 @@ Description describe_zip(const std::vector<Description>& parts) {
     text += (text.empty() ? "" : ", ") + part.text;
   }
   const Json all{{"sources", std::move(sources)}};
-  return {.name = kZip, .options = core::dump_json(all), .text = fmt::format("zip({})", text)};
+  return {.name = kZip, .options = core::dump_json(all), .text = fmt::format("zip([{}])", text)};
 }
 
 std::map<std::string, MakeSource> makers_of_sources() {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/call_text.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/source/composite.hpp"
 
@@ -91,7 +92,7 @@ class Renamed final : public Composite {
     const Json all = core::write_json(Arguments{core::write_description(part, part.name), names_});
     return {.name = kRename,
             .options = core::dump_json(all),
-            .text = fmt::format("{}.{}({})", part.text, kRename, listed(names_))};
+            .text = fmt::format("{}.{}({})", part.text, kRename, core::value_text(names_))};
   }
 
  private:

@@ -12,8 +12,8 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/output_file.hpp"
-#include "src/storage/cache/object_cache.hpp"
 #include "src/storage/local/file.hpp"
+#include "src/storage/object_cache.hpp"
 #include "src/storage/object_writer.hpp"
 #include "src/storage/retry.hpp"
 

@@ -12,6 +12,7 @@
 #include <penstock/transform/transform.hpp>
 
 #include "src/augment/operations.hpp"
+#include "src/core/call_text.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/transform/crops.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::transform {
 

@@ -10,6 +10,7 @@
 
 #include <penstock/transform/crop.hpp>
 
+#include "src/core/call_text.hpp"
 #include "src/core/exact_math.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/transform/color.hpp"
@@ -365,10 +366,7 @@ int Crop::parts() const noexcept {
       kind_->value);
 }
 
-std::string Crop::to_string() const {
-  return is_empty() ? "no crop"
-                    : core::describe_value(core::write_json(*this, core::Written::changed));
-}
+std::string Crop::to_string() const { return is_empty() ? "no crop" : core::value_text(*this); }
 
 std::string Crop::to_json() const { return core::dump_json(core::write_json(*this)); }
 
@@ -395,9 +393,7 @@ Crop five_crops(ImageSize size, CenterCropOptions options) {
 Crop ten_crops(ImageSize size, CenterCropOptions options) {
   return transform::make_crop(transform::TenCrops{size, options});
 }
-Crop resize_to(int height, int width) {
-  return transform::make_crop(transform::ResizeTo{{height, width}});
-}
+Crop resize_to(ImageSize size) { return transform::make_crop(transform::ResizeTo{size}); }
 Crop letterbox(ImageSize size, LetterboxOptions options) {
   return transform::make_crop(transform::Letterbox{size, options});
 }

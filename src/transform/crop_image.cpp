@@ -13,7 +13,7 @@
 
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/catalog.hpp"
 #include "src/transform/crops.hpp"
 #include "src/transform/find_field.hpp"

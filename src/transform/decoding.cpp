@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "src/jpeg/image.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/color.hpp"
 #include "src/transform/crops.hpp"
 #include "src/transform/find_field.hpp"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/find_field.hpp"
 #include "src/transform/nearest.hpp"
 #include "src/transform/png.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/pillow_resize.hpp"
 #include "src/transform/row_resize.hpp"
 

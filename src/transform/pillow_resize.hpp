@@ -7,7 +7,7 @@
 
 #include <penstock/transform/crop.hpp>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/filter_axis.hpp"
 #include "src/transform/row_resize.hpp"
 

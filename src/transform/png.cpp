@@ -6,7 +6,7 @@
 #include <cstring>
 #include <new>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::transform {
 

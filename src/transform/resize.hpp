@@ -10,7 +10,7 @@
 
 #include <penstock/transform/crop.hpp>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/resize_axis.hpp"
 #include "src/transform/row_resize.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "src/core/fixed_vectors.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/resize_axis.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/transform/resize_kernels.cpp"

@@ -6,7 +6,7 @@
 
 #include <penstock/core/tensor.hpp>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::transform {
 

@@ -15,8 +15,8 @@
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/jpeg/exif.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/exif.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/nearest.hpp"
 #include "src/transform/pillow_resize.hpp"
 #include "src/transform/resize.hpp"

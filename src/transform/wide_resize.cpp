@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/color.hpp"
 #include "src/transform/nearest.hpp"
 

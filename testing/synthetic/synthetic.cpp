@@ -20,10 +20,11 @@
 #include <penstock/source/images.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "src/core/call_text.hpp"
 #include "src/core/interruption.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/source/folder/image_folder.hpp"
-#include "src/storage/cache/default_cache.hpp"
+#include "src/storage/default_cache.hpp"
 #include "src/storage/local/file.hpp"
 #include "testing/synthetic/jpeg_writer.hpp"
 #include "testing/synthetic/synthetic_cache.hpp"

@@ -37,7 +37,7 @@ TEST(Augmentation, IsEqualToOneOfTheSameOptionsAlone) {
 }
 
 TEST(Augmentation, ShowsWhatItWasMadeOf) {
-  EXPECT_EQ(brightness({0.6, 1.4}).to_string(), "brightness(factor=[0.6, 1.4])");
+  EXPECT_EQ(brightness({0.6, 1.4}).to_string(), "brightness(factor=(0.6, 1.4))");
   EXPECT_EQ(random_apply(0.2, {grayscale()}).to_string(),
             "random_apply(probability=0.2, operations=[grayscale()])");
   EXPECT_EQ(factors(0.4), (Range{0.6, 1.4}));

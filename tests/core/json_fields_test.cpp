@@ -2,6 +2,8 @@
 #include "src/core/json_fields.hpp"
 
 #include <array>
+#include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -16,6 +18,7 @@
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 
+#include "src/core/call_text.hpp"
 #include "src/core/limits.hpp"
 
 namespace penstock {
@@ -100,6 +103,28 @@ void visit_fields(Visitor& visit, Framed& framed) {
   if (framed.wide) visit("corner", framed.corner);
 }
 
+struct Label {
+  std::string name;
+  int number = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Label& label) {
+  visit.required("name", label.name, {.is_key = true});
+  visit("number", label.number);
+}
+
+struct Pen {
+  std::string name;
+  int width = 1;
+  bool wet = false;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Pen& pen) {
+  visit.required("name", pen.name, {.is_key = true});
+  visit("width", pen.width);
+  visit("wet", pen.wet);
+}
+
 }  // namespace fields_test
 
 template <>
@@ -167,19 +192,50 @@ TEST(JsonFields, LeavesOutOnlyLaterFieldsThatHaveTheirDefaults) {
 
 TEST(JsonFields, TheTextHasWhatDiffersFromTheDefaults) {
   EXPECT_EQ(core::describe_call(make_drawing()).text,
-            "drawing(title=a, points=[(x=3), ()], form=circle(radius=2.5), range=[-0.5, 0.25], "
-            "size=[4, 6], fill=[1, 2, 3], shade=dark, turns=0.25, layers=2, threads=7)");
-  EXPECT_EQ(core::describe_call(Drawing{.title = "b"}).text, "drawing(title=b)");
+            "drawing(title='a', points=[Point(x=3), Point()], threads=7, form=circle(radius=2.5), "
+            "range=(-0.5, 0.25), size=(4, 6), fill=(1, 2, 3), shade='dark', angle=90, layers=2)");
+  EXPECT_EQ(core::describe_call(Drawing{.title = "b"}).text, "drawing(title='b')");
+  EXPECT_EQ(core::describe_call(Drawing{.title = "b", .size = 4, .angle = -9}).text,
+            "drawing(title='b', size=4, angle=-9)");
 }
 
 // Fields that must be given have no default, and of options that all have theirs there is nothing to say.
 TEST(JsonFields, TheTextHasWhatMustBeGiven) {
   EXPECT_EQ(core::describe_call(Drawing{.form = {Circle{1}}}).text,
-            "drawing(title=, form=circle(radius=1.0))");
+            "drawing(title='', form=circle(radius=1.0))");
   EXPECT_EQ(core::describe_call(fields_test::Framed{}).text, "framed()");
-  EXPECT_EQ(core::describe_call(fields_test::Framed{.wide = true}).text, "framed(wide=true)");
+  EXPECT_EQ(core::describe_call(fields_test::Framed{.wide = true}).text, "framed(wide=True)");
   EXPECT_EQ(core::describe_call(fields_test::Framed{.wide = true, .corner = {.x = 5}}).text,
-            "framed(wide=true, corner=(x=5))");
+            "framed(wide=True, corner=Point(x=5))");
+}
+
+TEST(CallText, ValuesAreThoseOfPython) {
+  EXPECT_EQ(core::value_text(true), "True");
+  EXPECT_EQ(core::value_text(std::optional<int>()), "None");
+  EXPECT_EQ(core::value_text(0.1F), "0.1");
+  EXPECT_EQ(core::value_text(2.0), "2.0");
+  EXPECT_EQ(core::value_text(1e30), "1e+30");
+  EXPECT_EQ(core::value_text(-std::numeric_limits<float>::infinity()), "-float('inf')");
+  EXPECT_EQ(core::value_text(std::numeric_limits<double>::quiet_NaN()), "float('nan')");
+  EXPECT_EQ(core::value_text(std::uint8_t{65}), "65");
+  EXPECT_EQ(core::value_text(DType::u8), "'u8'");
+  EXPECT_EQ(core::value_text(std::filesystem::path("it's\\a")), R"('it\'s\\a')");
+  EXPECT_EQ(core::value_text(std::string("\xFFz")), "'\xEF\xBF\xBDz'");
+  EXPECT_EQ(core::value_text(Shape{}), "()");
+  EXPECT_EQ(core::value_text(Shape{4}), "(4,)");
+  EXPECT_EQ(core::value_text(Shape({kDynamic, 3})), "(None, 3)");
+  EXPECT_EQ(core::value_text(std::vector<std::string>{"a", "b"}), "['a', 'b']");
+  EXPECT_EQ(core::value_text(Range{0.5, 0.5}), "0.5");
+  EXPECT_EQ(core::value_text(fields_test::Form{}), "None");
+}
+
+TEST(CallText, StructsWithAKeyAreAMapping) {
+  using fields_test::Label;
+  using fields_test::Pen;
+  EXPECT_EQ(core::value_text(std::vector<Label>{{"a", 1}, {"b", 2}, {"a", 0}}),
+            "{'a': [1, 0], 'b': 2}");
+  EXPECT_EQ(core::value_text(std::vector<Pen>{{.name = "a"}, {.name = "b", .width = 2}}),
+            "{'a': Pen(), 'b': Pen(width=2)}");
 }
 
 TEST(JsonFields, AnAlternativeWithoutFieldsIsAnEmptyObject) {

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "src/storage/cache/object_cache.hpp"
+#include "src/storage/object_cache.hpp"
 #include "tests/fuzz/cache_entry.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -15,9 +15,9 @@
 
 #include <penstock/penstock.hpp>
 
-#include "src/loader/remote/row_message.hpp"
+#include "src/loader/row_message.hpp"
 #include "src/source/stream/queue_protocol.hpp"
-#include "src/storage/cache/object_cache.hpp"
+#include "src/storage/object_cache.hpp"
 #include "tests/fuzz/cache_entry.hpp"
 #include "tests/fuzz/index_image.hpp"
 #include "tests/jpeg/images.hpp"
@@ -306,7 +306,7 @@ int main(int argc, char** argv) {
   for (int which = 0; which < fuzz::kIndexImages; ++which) {
     const Bytes jpeg = fuzz::index_image(which);
     const auto store = std::make_shared<MemoryJpegIndex>();
-    const TransformPtr transform = decode_image({.crop = resize_to(8, 8), .index = store});
+    const TransformPtr transform = decode_image({.crop = resize_to(8), .index = store});
     std::vector<std::uint8_t> pixels(8 * 8 * 3);
     const ConstTensorView in(jpeg.data(), DType::u8, {std::ssize(jpeg)});
     const std::vector<TensorView> out{

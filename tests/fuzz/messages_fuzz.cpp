@@ -14,7 +14,7 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/loader/remote/row_message.hpp"
+#include "src/loader/row_message.hpp"
 #include "src/source/stream/packing.hpp"
 #include "src/source/stream/queue_protocol.hpp"
 #include "src/sync/rendezvous/stall_diagnosis.hpp"

@@ -10,7 +10,7 @@
 
 #include <penstock/jpeg/decoder.hpp>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/resize.hpp"
 #include "tests/jpeg/images.hpp"
 

@@ -23,5 +23,7 @@ struct Violation {
 
 /// Files that include each other in a circle, one line a circle: "a -> b -> a".
 [[nodiscard]] std::vector<std::string> cycles(const std::filesystem::path& root);
+/// The same of the folders in src/: one that is used by another does not use it.
+[[nodiscard]] std::vector<std::string> folder_cycles(const std::filesystem::path& root);
 
 }  // namespace penstock::layering

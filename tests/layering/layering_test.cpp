@@ -100,9 +100,9 @@ TEST_F(PlantedTree, TestingMayNotIncludeSync) {
 }
 
 TEST_F(PlantedTree, APlanMayNotIncludeWhatRunsIt) {
-  plant("src/loader/plan/planted.cpp", "#include \"src/loader/run/planted.hpp\"\n");
-  plant("src/loader/run/planted.cpp", "#include \"src/loader/plan/planted.hpp\"\n");
-  EXPECT_THAT(findings(root_), ElementsAre(HasSubstr("src/loader/plan includes src/loader/run")));
+  plant("src/plan/planted.cpp", "#include \"src/loader/planted.hpp\"\n");
+  plant("src/loader/planted.cpp", "#include \"src/plan/planted.hpp\"\n");
+  EXPECT_THAT(findings(root_), ElementsAre(HasSubstr("plan includes loader")));
 }
 
 TEST_F(PlantedTree, ARoomOutsideTheTableMayIncludeNothing) {
@@ -125,6 +125,19 @@ TEST_F(PlantedTree, WhatTheTableAllowsIsLeftAlone) {
 
 TEST(Cycles, NoFileOfTheTreeIncludesItselfByAWayRound) {
   EXPECT_THAT(cycles(test::project_path("")), IsEmpty());
+}
+
+TEST(Cycles, NoTwoFoldersOfTheLibraryIncludeEachOther) {
+  EXPECT_THAT(folder_cycles(test::project_path("")), IsEmpty());
+}
+
+TEST_F(PlantedTree, ACircleOfFoldersIsFoundThoughTheirFilesAreNone) {
+  plant("src/core/one.cpp", "#include \"src/core/inside/two.hpp\"\n");
+  plant("src/core/inside/two.hpp", "");
+  plant("src/core/inside/three.hpp", "#include \"src/core/four.hpp\"\n");
+  plant("src/core/four.hpp", "");
+  EXPECT_THAT(cycles(root_), IsEmpty());
+  EXPECT_THAT(folder_cycles(root_), ElementsAre("src/core -> src/core/inside -> src/core"));
 }
 
 TEST_F(PlantedTree, ACircleOfIncludesIsFoundWithItsWholeWay) {

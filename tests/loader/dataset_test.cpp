@@ -34,8 +34,8 @@ TEST(Dataset, DescribesItselfAsWritten) {
                 .batch(4, {.remainder = Remainder::drop})
                 .prefetch_to_devices(host_devices(2))
                 .describe(),
-            "fake(size=9).shuffle(seed=7).repeat().batch(4, remainder=drop)"
-            ".prefetch_to_devices(devices=[host:0, host:1])");
+            "fake(size=9).shuffle(seed=7).repeat().batch(4, remainder='drop')"
+            ".prefetch_to_devices(['host:0', 'host:1'])");
 }
 
 TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {

@@ -18,7 +18,7 @@
 
 #include "src/augment/run.hpp"
 #include "src/device/device_augmentation.hpp"
-#include "src/loader/plan/branches.hpp"
+#include "src/plan/branches.hpp"
 #include "tests/asleep.hpp"
 #include "tests/loader/makers.hpp"
 
@@ -98,7 +98,7 @@ void augment_all(const device::DeviceAugmentation& augmentation, const RandomKey
 Bytes modelled(const DeviceTransformOptions& options, const FieldSpec& field,
                const DeviceBatch& part) {
   const DeviceTransform transform(options, field);
-  const RandomKey key = RandomKey(kSeed, loader::kDeviceTransform).of_part(0);
+  const RandomKey key = RandomKey(kSeed, plan::kDeviceTransform).of_part(0);
   const auto raw = part["image"].bytes();
   Bytes images(raw.begin(), raw.end());
   std::vector<DeviceTransformRow> rows(part.size() * transform.views());

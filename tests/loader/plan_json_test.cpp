@@ -229,7 +229,7 @@ TEST(PlanJson, MakesDeviceTransformsWithTheirAugmentationsAgain) {
       {.augment = {rotate({-30, 30}), random_apply(0.5, {equalize()})}, .flip = 0.5});
   const std::string text = plan.to_json();
   EXPECT_THAT(text, HasSubstr(R"("augment":[{"rotate":{)"));
-  EXPECT_THAT(plan.describe(), HasSubstr("augment=[rotate(degrees=[-30.0, 30.0]"));
+  EXPECT_THAT(plan.describe(), HasSubstr("augment=[rotate(degrees=(-30.0, 30.0)"));
   const Dataset again = Dataset::from_json(text);
   EXPECT_EQ(again.to_json(), text);
   const auto digest = [](const Dataset& of) {

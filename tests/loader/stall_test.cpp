@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/loader/run/stall_meter.hpp"
+#include "src/loader/stall_meter.hpp"
 #include "tests/loader/fakes.hpp"
 #include "tests/loader/slow_stage.hpp"
 

@@ -44,10 +44,8 @@ class Prepare : public Throughput {
   }
   // Digests of the decoded crops in order.
   static Digest digest(const Dataset& images) {
-    Loader loader = images.map(decode_image({.crop = resize_to(48, 48)}))
-                        .seed(7)
-                        .batch(8)
-                        .loader({.digest = true});
+    Loader loader =
+        images.map(decode_image({.crop = resize_to(48)})).seed(7).batch(8).loader({.digest = true});
     while (loader.next()) {
     }
     return loader.digest();
@@ -181,7 +179,7 @@ TEST_F(Prepare, ShrinksWhatIsLargerThanItMayBe) {
   EXPECT_LT(report["bytes_out"], report["bytes_in"]);
   EXPECT_THAT(outcome.err, HasSubstr("100 pixels on the longer side, at quality 85"));
   Loader loader = webdataset(out_.string())
-                      .map(decode_image({.crop = resize_to(48, 48), .geometry = "size"}))
+                      .map(decode_image({.crop = resize_to(48), .geometry = "size"}))
                       .batch(1)
                       .loader();
   while (const auto step = loader.next()) {

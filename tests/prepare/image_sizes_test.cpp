@@ -67,7 +67,7 @@ TEST_F(ImageSizes, AreThoseOfTheUprightImages) {
   EXPECT_EQ(image_sizes(*images(), {.exif = false}), stored);
   // As decode_image says it.
   Loader loader = Dataset(images())
-                      .map(decode_image({.crop = resize_to(4, 4), .geometry = "g"}))
+                      .map(decode_image({.crop = resize_to(4), .geometry = "g"}))
                       .batch(upright.size())
                       .loader();
   const auto step = loader.next();

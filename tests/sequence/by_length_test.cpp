@@ -177,7 +177,7 @@ TEST(ByLength, AnExampleInOrder) {
   const ByLengthOptions options{.edges = {2, 4}, .tokens = 8, .shuffle = false};
   const Dataset plan = Dataset(source_of(texts)).batch_by_length(options);
   EXPECT_THAT(plan.describe(),
-              ::testing::EndsWith(").batch_by_length(edges=[2, 4], tokens=8, shuffle=false)"));
+              ::testing::EndsWith(").batch_by_length(edges=[2, 4], tokens=8, shuffle=False)"));
   EXPECT_EQ(plan.batch_size(), 4U);
   EXPECT_THAT(plan.fields(), ElementsAre(FieldSpec{"tokens", DType::i64, {kDynamic}},
                                          FieldSpec{"lengths", DType::i64, {}}));

@@ -1,5 +1,5 @@
 // Where what can be made again is kept, and where it must not be.
-#include "src/storage/cache/default_cache.hpp"
+#include "src/storage/default_cache.hpp"
 
 #include <filesystem>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "src/storage/cache/object_cache.hpp"
+#include "src/storage/object_cache.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -65,7 +65,7 @@ Made decode_pixels(const Pixels& pixels, const CropImageOptions& options, std::u
 std::vector<Crop> crops() {
   return {random_resized_crop({24, 30}),
           center_crop({16, 20}, {.resize = 33}),
-          resize_to(13, 50),
+          resize_to({13, 50}),
           letterbox({31, 17}, {.fill = 200}),
           random_crop({30, 25}, {.padding = 8, .fill = 7, .pad_if_needed = true}),
           scale_jitter({40, 20}, {.fill = 90}),
@@ -157,7 +157,7 @@ TEST(CropImage, IsMadeAgainFromItsDescription) {
               written.options);
   }
   EXPECT_EQ(crop_image({.crop = random_crop(32, {.padding = 4}), .flip = 0.5F})->description().text,
-            "crop_image(crop=random_crop(size=[32, 32], padding=4), flip=0.5)");
+            "crop_image(crop=random_crop(size=32, padding=4), flip=0.5)");
 }
 
 }  // namespace

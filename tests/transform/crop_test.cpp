@@ -95,7 +95,7 @@ TEST(CenterCrop, ResizesToWholePixelsAndBeginsAtOne) {
 }
 
 TEST(ResizeTo, TakesTheWholeImage) {
-  EXPECT_EQ(chosen(resize_to(10, 20), 33, 44),
+  EXPECT_EQ(chosen(resize_to({10, 20}), 33, 44),
             (Placement{{0, 0, 33, 44}, whole_of(ImageSize(10, 20))}));
 }
 
@@ -302,7 +302,7 @@ TEST(Crop, RefusesWhatMakesNoSense) {
   EXPECT_THROW((void)random_resized_crop(8, {.ratio = {1e-310, 1}}), std::invalid_argument);
   EXPECT_THAT([] { (void)center_crop(224, {.resize = 200}); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("raise resize")));
-  EXPECT_THROW((void)resize_to(-1, 5), std::invalid_argument);
+  EXPECT_THROW((void)resize_to({-1, 5}), std::invalid_argument);
   Random random = numbers(0);
   EXPECT_THROW((void)letterbox({0, 5}), std::invalid_argument);
   EXPECT_THROW((void)cover_crop({5, 0}), std::invalid_argument);
@@ -327,13 +327,13 @@ TEST(Crop, RefusesWhatMakesNoSense) {
 }
 
 TEST(Crop, SaysWhatItIs) {
-  EXPECT_EQ(letterbox({5, 6}).to_string(), "letterbox(size=[5, 6])");
-  EXPECT_EQ(cover_crop({5, 6}).to_string(), "cover_crop(size=[5, 6])");
+  EXPECT_EQ(letterbox({5, 6}).to_string(), "letterbox(size=(5, 6))");
+  EXPECT_EQ(cover_crop({5, 6}).to_string(), "cover_crop(size=(5, 6))");
   EXPECT_EQ(cover_crop({5, 6}, {.position = CropPosition::random}).to_string(),
-            "cover_crop(size=[5, 6], position=random)");
+            "cover_crop(size=(5, 6), position='random')");
   EXPECT_EQ(random_crop(32, {.padding = 4, .fill = {1, 2, 3}}).to_string(),
-            "random_crop(size=[32, 32], padding=4, fill=[1, 2, 3])");
-  EXPECT_EQ(scale_jitter(64).to_string(), "scale_jitter(size=[64, 64])");
+            "random_crop(size=32, padding=4, fill=(1, 2, 3))");
+  EXPECT_EQ(scale_jitter(64).to_string(), "scale_jitter(size=64)");
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ Pixels as_pixels(const std::vector<std::uint8_t>& levels, int width, int height)
 std::vector<Crop> crops() {
   return {random_resized_crop({24, 30}),
           center_crop({16, 20}, {.resize = 33}),
-          resize_to(13, 50),
+          resize_to({13, 50}),
           letterbox({31, 17}, {.fill = 0}),
           random_crop({30, 25}, {.padding = 8, .fill = 0, .pad_if_needed = true}),
           scale_jitter({40, 20}, {.fill = 0}),
@@ -195,7 +195,7 @@ TEST(Masks, AreOfTheUprightImage) {
                                        .app1 = exif_app1(orientation)});
     const int width = orientation < 5 ? kWidth : kHeight;
     const int height = orientation < 5 ? kHeight : kWidth;
-    const Made upright = run(decode_image({.crop = resize_to(height, width), .channels = 1}),
+    const Made upright = run(decode_image({.crop = resize_to({height, width}), .channels = 1}),
                              {encoded("image", jpeg)});
     const std::vector<std::uint8_t> levels = upright.fields[0].numbers();
     const std::vector<Field> files{encoded("image", jpeg),
@@ -211,7 +211,7 @@ TEST(Masks, AreOfTheUprightImage) {
       ASSERT_EQ(made.fields[0].bytes, made.fields[1].bytes) << crop.to_string();
     }
     if (orientation < 5) continue;
-    const Made stored = run(decode_image({.crop = resize_to(9, 9), .masks = {"mask"}}),
+    const Made stored = run(decode_image({.crop = resize_to(9), .masks = {"mask"}}),
                             {encoded("image", jpeg), encoded("mask", png_of(image))});
     EXPECT_EQ(
         stored.fault,
@@ -305,7 +305,7 @@ TEST(Masks, HaveTheNumbersThatTheirPngStores) {
     const int height = line.numbers[0];
     const int width = line.numbers[1];
     const std::vector<std::uint8_t> file = from_hex(line.file);
-    const Made made = run(decode_image({.crop = resize_to(height, width), .masks = {"mask"}}),
+    const Made made = run(decode_image({.crop = resize_to({height, width}), .masks = {"mask"}}),
                           {encoded("image", png_of(picture(width, height))),
                            encoded("mask", to_bytes(file.data(), file.size()))});
     EXPECT_EQ(made.fault, "");
@@ -339,7 +339,7 @@ TEST(Masks, OfPngsAreOfTheTypeThatIsAskedFor) {
   const Field instances =
       encoded("mask", png_of(kWidth, kHeight, samples, {.color = PNG_COLOR_TYPE_GRAY, .bits = 16}));
   const auto made = [&](const Field& mask, DType dtype, int fill = 255) {
-    return run(decode_image({.crop = resize_to(kHeight, kWidth),
+    return run(decode_image({.crop = resize_to({kHeight, kWidth}),
                              .masks = {"mask"},
                              .mask_fill = fill,
                              .mask_dtype = dtype}),
@@ -364,7 +364,7 @@ TEST(Masks, OfPngsAreOfTheTypeThatIsAskedFor) {
 TEST(Masks, ThatDoNotFitAreFaults) {
   const Field image = encoded("image", png_of(picture(30, 20)));
   const auto fault_of = [&](const Field& mask) {
-    return run(decode_image({.crop = resize_to(8, 8), .masks = {"mask"}}), {image, mask}).fault;
+    return run(decode_image({.crop = resize_to(8), .masks = {"mask"}}), {image, mask}).fault;
   };
   EXPECT_EQ(fault_of(encoded("mask", png_of(picture(20, 20, 1)))),
             "the mask 'mask': it has 20x20 pixels (height x width), and its image 20x30");
@@ -386,7 +386,7 @@ TEST(Masks, WrongOnesAreRefused) {
   const auto refused = [](auto make, auto matcher) {
     EXPECT_THAT(make, ThrowsMessage<std::invalid_argument>(matcher));
   };
-  const Crop crop = resize_to(8, 8);
+  const Crop crop = resize_to(8);
   refused([&] { (void)decode_image({.crop = crop, .masks = {""}}); },
           HasSubstr("decode_image: name the field of each mask"));
   refused([&] { (void)decode_image({.crop = crop, .masks = {"image"}}); },
@@ -422,11 +422,12 @@ TEST(Masks, WrongOnesAreRefused) {
 }
 
 TEST(Masks, TravelInPlans) {
-  const Crop crop = resize_to(8, 9);
+  const Crop crop = resize_to({8, 9});
   const TransformPtr with =
       decode_image({.crop = crop, .masks = {"a", "b"}, .mask_fill = 3, .mask_dtype = DType::i64});
   EXPECT_EQ(transform::describe(*with),
-            "decode_image(crop=resize_to(size=[8, 9]), masks=[a, b], mask_fill=3, mask_dtype=i64)");
+            "decode_image(crop=resize_to(size=(8, 9)), masks=['a', 'b'], mask_fill=3, "
+            "mask_dtype='i64')");
   const TransformPtr read = transform::make("decode_image", with->description().options);
   EXPECT_EQ(read->description().options, with->description().options);
   const std::string cropped = crop_image({.crop = crop, .masks = {"a"}})->description().options;

@@ -135,7 +135,7 @@ TEST(Pad, IsPartOfAPlan) {
   const Registry registry;
   const auto made = pad({.field = "x", .to = 4, .value = -1.5, .truncate = true, .lengths = "n"});
   const Description written = made->description();
-  EXPECT_EQ(written.text, "pad(field=x, to=4, value=-1.5, truncate=true, lengths=n)");
+  EXPECT_EQ(written.text, "pad(field='x', to=4, value=-1.5, truncate=True, lengths='n')");
   EXPECT_EQ(registry.make_transform(written)->description().options, written.options);
   EXPECT_THROW((void)registry.make_transform({.name = "pad", .options = R"({"field": "x"})"}),
                Error);

@@ -35,7 +35,7 @@ std::vector<std::uint8_t> resized(const Bytes& file, int height, int width) {
       {reinterpret_cast<std::byte*>(pixels.data()), DType::u8, {height, width, 3}}};
   Random random(RandomKey(1, 1), SampleId{.number = 1});
   const auto transform =
-      decode_image({.crop = resize_to(height, width), .decoder = JpegDecoder::reference});
+      decode_image({.crop = resize_to({height, width}), .decoder = JpegDecoder::reference});
   EXPECT_TRUE(transform->apply(std::span(&in, 1), out, random));
   return pixels;
 }

@@ -251,7 +251,7 @@ TEST(TorchvisionCrops, PillowsFiltersTakeLongLines) {
   const struct {
     int height, width;
     Crop crop;
-  } cases[] = {{1, 60'000, resize_to(1, 40'000)},
+  } cases[] = {{1, 60'000, resize_to({1, 40'000})},
                {1, 4096, center_crop(8, {.resize = 1 << 20})},
                {4096, 1, center_crop(8, {.resize = 1 << 20})},
                {64, 64, scale_jitter(8, {.scale = {9e8, 1e9}})}};

@@ -158,7 +158,7 @@ TEST(WideImages, OfOtherFiltersAreTorchsWithinALevel) {
   for (const Line& line : lines) {
     const auto& n = line.numbers;
     const Made made =
-        run(crop_image({.crop = resize_to(n[2], n[3]), .filter = filter_of(line.word)}),
+        run(crop_image({.crop = resize_to({n[2], n[3]}), .filter = filter_of(line.word)}),
             levels_of(n[0], n[1]), {n[0], n[1], 1});
     const Wide expected = from_hex(line.result);
     ASSERT_EQ(made.fields[0].size(), expected.size());
@@ -176,7 +176,7 @@ TEST(WideImages, HaveAllBitsOfTheirPng) {
         static_cast<std::byte>(std::strtol(lines[0].word.substr(i, 2).c_str(), nullptr, 16)));
   const auto whole = [](int height, int width, int channels) {
     return decode_image(
-        {.crop = resize_to(height, width), .channels = channels, .dtype = DType::u16});
+        {.crop = resize_to({height, width}), .channels = channels, .dtype = DType::u16});
   };
   EXPECT_EQ(run(whole(7, 5, 1), file).fields[0], from_hex(lines[0].result));
   const Wide rgb = levels_of(9, 13, 3);
@@ -258,7 +258,7 @@ TEST(WideImages, AreSeveralViewsOfOneImage) {
 
 TEST(WideImages, OthersAreFaults) {
   const auto fault_of = [](const Bytes& file, int channels) {
-    return run(decode_image({.crop = resize_to(4, 4), .channels = channels, .dtype = DType::u16}),
+    return run(decode_image({.crop = resize_to(4), .channels = channels, .dtype = DType::u16}),
                file)
         .fault;
   };
@@ -277,7 +277,7 @@ TEST(WideImages, WhatTakes8BitsSaysSo) {
   const auto refused = [](auto make, const std::string& text) {
     EXPECT_THAT(make, ThrowsMessage<std::invalid_argument>(HasSubstr(text)));
   };
-  const Crop crop = resize_to(8, 8);
+  const Crop crop = resize_to(8);
   const std::vector<FieldSpec> wide{{"image", DType::u16, {8, 8, 1}}};
   refused([&] { (void)decode_image({.crop = crop, .dtype = DType::f32}); },
           "dtype is u8, or u16 for PNGs of 16 bits a level; found f32");
@@ -298,12 +298,12 @@ TEST(WideImages, WhatTakes8BitsSaysSo) {
 
 TEST(WideImages, TravelInPlans) {
   const TransformPtr decode =
-      decode_image({.crop = resize_to(8, 8), .channels = 1, .dtype = DType::u16});
+      decode_image({.crop = resize_to(8), .channels = 1, .dtype = DType::u16});
   EXPECT_EQ(transform::describe(*decode),
-            "decode_image(crop=resize_to(size=[8, 8]), channels=1, dtype=u16)");
+            "decode_image(crop=resize_to(size=8), channels=1, dtype='u16')");
   EXPECT_EQ(transform::make("decode_image", decode->description().options)->description().options,
             decode->description().options);
-  EXPECT_THAT(decode_image({.crop = resize_to(8, 8)})->description().options,
+  EXPECT_THAT(decode_image({.crop = resize_to(8)})->description().options,
               testing::Not(HasSubstr("dtype")));
 }
 

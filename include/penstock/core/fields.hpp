@@ -70,6 +70,8 @@ struct FieldInfo {
   double max = std::numeric_limits<double>::infinity();
   /// Of an object: whether it must be given.
   bool required = false;
+  /// Whether Python passes several of its structs as a mapping by this field, the first: {"image": ImageView(...)}.
+  bool is_key = false;
 };
 
 }  // namespace penstock

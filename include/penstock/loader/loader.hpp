@@ -20,8 +20,8 @@
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
-#include <penstock/loader/options.hpp>
 #include <penstock/loader/remote_rows.hpp>
+#include <penstock/plan/options.hpp>
 
 /// DLPack's own structure (dlpack.h), which the libraries that take it define.
 struct DLManagedTensor;

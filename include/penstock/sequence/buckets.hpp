@@ -67,7 +67,7 @@ struct ByLengthOptions {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, ByLengthOptions::Field& field) {
-  visit.required("name", field.name);
+  visit.required("name", field.name, {.is_key = true});
   visit("value", field.value);
 }
 

@@ -30,7 +30,7 @@ struct ArrayField {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, ArrayField& field) {
-  visit.required("name", field.name);
+  visit.required("name", field.name, {.is_key = true});
   visit.required("path", field.path);
   visit("dtype", field.dtype);
   visit("shape", field.shape);

@@ -59,7 +59,7 @@ namespace source {
 ///                                denied, or its server does not answer
 /// Faults  the file is gone, may not be read, is empty, is not a regular file, is larger than max_file_bytes, or
 ///         became shorter meanwhile
-[[nodiscard]] SourcePtr image_folder(const std::filesystem::path& folder,
+[[nodiscard]] SourcePtr image_folder(const std::filesystem::path& path,
                                      ImageFolderOptions options = {});
 
 }  // namespace source

@@ -28,7 +28,7 @@ struct FieldName {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, FieldName& name) {
-  visit.required("field", name.field);
+  visit.required("field", name.field, {.is_key = true});
   visit.required("name", name.name);
 }
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <functional>
 
-#include <penstock/loader/dataset.hpp>
-#include <penstock/loader/plan_json.hpp>
+#include <penstock/plan/dataset.hpp>
+#include <penstock/plan/plan_json.hpp>
 #include <penstock/source/source.hpp>
 
 namespace penstock {

@@ -80,7 +80,7 @@ class Crop {
   /// How many samples it makes of an image, as a field's first dimension: 5 and 10 of five_crops and ten_crops; 0: one,
   /// without a dimension.
   [[nodiscard]] int parts() const noexcept;
-  /// "center_crop(size=[224, 224], resize=232)": what differs from the defaults.
+  /// "center_crop(size=224, resize=232)": what differs from the defaults.
   [[nodiscard]] std::string to_string() const;
   /// {"center_crop":{"size":[224,224],"resize":256}}: what plans hold.
   [[nodiscard]] std::string to_json() const;
@@ -193,10 +193,10 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
 /// Source  torchvision's Resize followed by TenCrop, without its vertical_flip.
 [[nodiscard]] Crop ten_crops(ImageSize size, CenterCropOptions options = {});
 
-/// The whole image, stretched to `height` and `width`, in pixels.
+/// The whole image, stretched.
 ///
 /// Errors  std::invalid_argument  a size below 1
-[[nodiscard]] Crop resize_to(int height, int width);
+[[nodiscard]] Crop resize_to(ImageSize size);
 
 /// The whole image as large as it fits with its aspect kept, in the middle; the rest is filled.
 /// Small images are enlarged.

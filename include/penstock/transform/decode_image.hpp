@@ -193,7 +193,7 @@ struct ImageView {
 
 template <class Visitor>
 void visit_fields(Visitor& visit, ImageView& view) {
-  visit.required("field", view.field);
+  visit.required("field", view.field, {.is_key = true});
   visit.required("crop", view.crop);
   visit("count", view.count);
   visit("flip", view.flip);

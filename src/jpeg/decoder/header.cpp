@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "src/jpeg/exif.hpp"
+#include "src/jpeg/pixels/exif.hpp"
 
 namespace penstock::jpeg {
 namespace {

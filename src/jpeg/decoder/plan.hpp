@@ -7,7 +7,7 @@
 
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/header.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::jpeg {
 

@@ -5,7 +5,7 @@
 
 #include "src/jpeg/decoder/pixels.hpp"
 #include "src/jpeg/decoder/small_idct.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::jpeg {
 namespace {

@@ -7,8 +7,8 @@
 
 #include <penstock/core/process.hpp>
 
+#include "src/jpeg/decoder/entry_points.hpp"
 #include "src/jpeg/decoder/pixels.hpp"
-#include "src/jpeg/index/entry_points.hpp"
 
 namespace penstock::jpeg {
 namespace {

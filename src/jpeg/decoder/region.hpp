@@ -19,7 +19,7 @@
 #include "src/jpeg/decoder/planes.hpp"
 #include "src/jpeg/decoder/scan.hpp"
 #include "src/jpeg/decoder/unstuff.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::jpeg {
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/jpeg/decoder/unstuff.cpp"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "src/jpeg/exif.hpp"
+#include "src/jpeg/pixels/exif.hpp"
 
 namespace penstock::jpeg {
 namespace {

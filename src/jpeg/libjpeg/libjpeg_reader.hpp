@@ -11,7 +11,7 @@
 #include <penstock/jpeg/decoder.hpp>
 
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
-#include "src/jpeg/rows.hpp"
+#include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::jpeg {
 

@@ -26,7 +26,7 @@
 #include <penstock/core/random.hpp>
 
 #include "src/core/interruption.hpp"
-#include "src/storage/cache/default_cache.hpp"
+#include "src/storage/default_cache.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/retry.hpp"
 

@@ -1,0 +1,279 @@
+// plan/dataset: Dataset, the plan of an input pipeline. A value.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/device/device.hpp>
+#include <penstock/device/device_transform.hpp>
+#include <penstock/plan/options.hpp>
+#include <penstock/plan/plan_json.hpp>
+#include <penstock/sequence/buckets.hpp>
+#include <penstock/sequence/pack.hpp>
+#include <penstock/source/arrays.hpp>
+#include <penstock/source/images.hpp>
+#include <penstock/source/shards.hpp>
+#include <penstock/source/source.hpp>
+#include <penstock/source/stream.hpp>
+#include <penstock/source/tokens.hpp>
+#include <penstock/transform/transform.hpp>
+
+namespace penstock {
+
+class Loader;
+namespace plan {
+class Plan;
+}
+
+/// What to read, in which order, how to transform and batch it, and where it goes. Immutable: every
+/// call returns a new plan and leaves this one as it was. A plan that cannot work fails in the call
+/// that makes it so, or in loader(), where devices and processes are known; the message says what
+/// to do. Nothing is read before a Loader runs.
+///
+/// Threads  any number.
+class Dataset {
+ public:
+  /// All samples of a source, in its order.
+  explicit Dataset(SourcePtr source);
+  /// The records of a stream, as they arrive.
+  explicit Dataset(StreamPtr stream);
+
+  /// Only the records for which `keep` is true; nothing is decoded for it. They keep their numbers.
+  /// Must come before every operation on positions: the set of samples must be fixed before their
+  /// order is, or a filter would move samples between batches. `keep` is called here, once for each
+  /// record.
+  ///
+  /// Errors  std::invalid_argument  an operation on positions stands before it, or nothing is kept
+  [[nodiscard]] Dataset filter(const std::function<bool(const RecordInfo&)>& keep) const;
+
+  /// Fields of the source under other names, with the same bytes: so that two sources fit beside each other (zip), or,
+  /// under two names, so that two transforms take the same image. What is not named keeps its name. Must come right
+  /// behind the source.
+  ///
+  ///   zip({images("photos"), images("masks").rename({{"image", "mask"}, {"label", "mask_label"}})})
+  ///
+  /// Errors  std::invalid_argument  another operation stands before it; no such field; a name that two fields would have
+  [[nodiscard]] Dataset rename(std::vector<FieldName> names) const;
+
+  /// Cuts all documents of the source, concatenated, into blocks of `length` tokens: those are the samples from here on. It
+  /// must be the first operation, since documents then have no order of their own. The tokens after the last whole block are
+  /// in no block.
+  ///
+  /// Shapes  tokens [length]; with labels, labels [length]
+  /// Errors  std::invalid_argument  another operation stands before it; a length or stride below 1; another type; no such
+  ///                                field
+  ///         Error                  a document whose length is not known or damaged
+  [[nodiscard]] Dataset blocks(const BlockOptions& options) const;
+  /// Packs the documents of the source into rows of `length` tokens: those are the samples from here on, in every epoch the
+  /// same rows. It must be the first operation. Rows are computed here once, from the lengths alone, by all cores; with
+  /// best_fit and first_fit in windows of 65,536 documents.
+  ///
+  /// Errors  std::invalid_argument  another operation stands before it; a length below 1; a type other than i32 and i64; no
+  ///                                outputs, or one twice; no such field; wrap with documents that are not to be split
+  ///         Error                  a document whose length is not known or damaged; a row with more documents than
+  ///                                max_documents_per_row
+  [[nodiscard]] Dataset pack(const PackOptions& options) const;
+
+  /// The result of pack(): all rows, also where a later operation leaves some out. None where the plan does not begin with
+  /// packed rows of its own.
+  [[nodiscard]] std::optional<PackSummary> packed() const;
+
+  /// Makes `seed` the seed of every random operation in this plan that has none of its own.
+  [[nodiscard]] Dataset seed(std::uint64_t seed) const;
+  /// Puts the samples in a random order; after batch, the batches.
+  ///
+  /// Errors  std::invalid_argument  buffer = 0, or a whole shuffle of an endless plan
+  [[nodiscard]] Dataset shuffle(const ShuffleOptions& options = {}) const;
+  /// Passes over the samples `times` times, by default endlessly. After batch, every pass has its own remainder.
+  [[nodiscard]] Dataset repeat(std::optional<std::int64_t> times = {}) const;
+  /// Repeats every sample `times` times in a row, each time with random numbers of its own (SampleId::draw), so with another
+  /// crop: repeated augmentation. `shuffle().repeat_each(3).take(n)` are n samples an epoch, of a third of the images.
+  ///
+  /// Errors  std::invalid_argument  times < 1; a stream
+  /// Source  Hoffer et al.: Augment Your Batch (CVPR 2020); DeiT's RASampler
+  [[nodiscard]] Dataset repeat_each(std::int64_t times) const;
+  /// Keeps the first `count`, as in tf.data.
+  [[nodiscard]] Dataset take(std::uint64_t count) const;
+  /// Keeps all but the first `count`, as in tf.data.
+  [[nodiscard]] Dataset skip(std::uint64_t count) const;
+  /// Keeps the positions p with p % `shards` == `index`.
+  ///
+  /// Errors  std::invalid_argument  shards below 1, or an index outside [0, shards)
+  [[nodiscard]] Dataset shard(std::int64_t shards, std::int64_t index) const;
+  /// Keeps the `positions` in this list, in its order, as PyTorch's Subset. One that comes several times gets random numbers
+  /// of its own each time (SampleId::draw), so another crop. After batch, a batch that comes again is the same one.
+  ///
+  /// Errors  std::invalid_argument  one of them does not exist
+  [[nodiscard]] Dataset select(std::vector<std::uint64_t> positions) const;
+  /// Draws with replacement, position p with a probability of `weights`[p] over the sum of all, as
+  /// PyTorch's WeightedRandomSampler. Each draw of a sample has random numbers of its own
+  /// (SampleId::draw), so another crop. After batch, a batch that is drawn again is the same one.
+  ///
+  /// Errors  std::invalid_argument  not one weight for each position, or none above 0
+  [[nodiscard]] Dataset sample(std::vector<double> weights,
+                               const SampleOptions& options = {}) const;
+  /// One more transform of every sample. Before or after shuffle makes no difference.
+  [[nodiscard]] Dataset map(TransformPtr transform) const;
+  /// Makes global batches of `global_batch` samples, over all devices and processes.
+  ///
+  /// Errors  std::invalid_argument  a global batch of 0
+  [[nodiscard]] Dataset batch(std::uint64_t global_batch, const BatchOptions& options = {}) const;
+  /// Makes global batches of samples of similar lengths, and pads each batch to the longest length of its bucket: batches of
+  /// short samples have many rows, those of long samples few. The samples of each batch are computed from the lengths, which
+  /// are read here, once, by all cores; so any step can be read at once, and is the same on any number of devices and
+  /// processes. Each epoch has the same number of batches. It comes after the source, operations that choose among its
+  /// samples (filter, take, skip, shard, select) and maps; it replaces shuffle, and repeat comes after it.
+  ///
+  /// Shapes  a padded field is [rows, edge, ...], both of which differ from batch to batch
+  /// Units   4 bytes of memory a sample
+  /// Errors  std::invalid_argument  options that contradict each other; samples that have an order of their own; a field
+  ///                                that is not of shape [?, ...]
+  ///         Error                  a length that is not known; with long_samples error, a sample that is longer than the last
+  ///                                edge
+  /// Faults  a sample that is longer than its bucket, since a map made it longer or its file was changed
+  [[nodiscard]] Dataset batch_by_length(const ByLengthOptions& by_length,
+                                        const BatchOptions& options = {}) const;
+  /// Makes global batches of images of similar aspects, each batch of one of `shapes`. `map` is called here, once with each
+  /// of them, and makes the last transform of all samples of that bucket, so that a sample has its bucket's shape:
+  ///
+  ///   images("photos").batch_by_aspect(
+  ///       [](ImageSize shape) { return decode_image({.crop = cover_crop(shape), .flip = 0.5f}); },
+  ///       {.shapes = shapes, .pixels = 16 << 20, .sizes = sizes})
+  ///
+  /// The samples of each batch are computed from `sizes`. Steps, epochs and the operations before and after it are as in
+  /// batch_by_length. transform_on_device may come after it: the images of a batch have one shape.
+  ///
+  /// Shapes  [rows, height, width, 3], all of which differ from batch to batch
+  /// Units   12 bytes of memory a sample
+  /// Errors  std::invalid_argument  options that contradict each other; another number of sizes than records; samples that
+  ///                                have an order of their own; maps whose fields differ in more than extents
+  ///         Error                  with unmatched error, an image that no bucket may have
+  [[nodiscard]] Dataset batch_by_aspect(const std::function<TransformPtr(ImageSize shape)>& map,
+                                        ByAspectOptions by_aspect,
+                                        const BatchOptions& options = {}) const;
+  /// The buckets of batch_by_length or batch_by_aspect; none where the plan has neither.
+  [[nodiscard]] std::optional<BucketSummary> buckets() const;
+  /// Converts images for the network on their device: `augment`, then in one pass type, layout, normalisation, flip, mixup,
+  /// cutmix and erasing. It comes after batch. The loader's `digest` is that of the images before it, `digest_transformed` that
+  /// of the images that it makes.
+  ///
+  /// With mixup or cutmix there are two more fields:
+  /// - mix_row i32 [], the row of the same part that was mixed into this one;
+  /// - mix_weight f32 [], the fraction of this row's own pixels. The loss is the sum of mix_weight * loss(label) and
+  ///   (1 - mix_weight) * loss(label[mix_row]).
+  ///
+  /// With `classes` there is one more field, target f32 [classes]: the label as probabilities, smoothed, and mixed as the
+  /// image is; torch's cross_entropy takes it in place of labels.
+  ///
+  /// Shapes  in: `field` u8 [H,W,C]; out: `field` [C,H,W], or [H,W,C] with nhwc. Of views of an image, u8 [views,H,W,C],
+  ///         each is flipped and erased by itself, and all are in the output: [views,C,H,W]; they are not mixed
+  /// Errors  std::invalid_argument  before batch; no such image; options out of range
+  [[nodiscard]] Dataset transform_on_device(const DeviceTransformOptions& options) const;
+  /// Sends each batch to `devices`, one replica per device; this is the last operation. The same device may be named more
+  /// than once.
+  ///
+  /// Errors  std::invalid_argument  no devices, a depth below 1, or a split that does not fit the plan
+  [[nodiscard]] Dataset prefetch_to_devices(std::vector<Device> devices,
+                                            const PrefetchOptions& options = {}) const;
+
+  /// Samples, or after batch global batches; none when endless.
+  [[nodiscard]] std::optional<std::uint64_t> size() const;
+  /// Samples in all, also after batch: at the most, where a batch at the end is smaller and `skip` or
+  /// `take` chose among the batches. None when endless.
+  [[nodiscard]] std::optional<std::uint64_t> samples() const;
+  /// The fields of a sample, after the transforms so far.
+  [[nodiscard]] std::vector<FieldSpec> fields() const;
+  [[nodiscard]] const Source& source() const;
+  /// Whether the records come once, as they arrive.
+  [[nodiscard]] bool is_stream() const noexcept;
+  /// Samples in a global batch, at the most; none where there is no batch yet.
+  [[nodiscard]] std::optional<std::uint64_t> batch_size() const noexcept;
+  /// What becomes of samples that do not fill the last batch; none where there is no batch yet.
+  [[nodiscard]] std::optional<Remainder> remainder() const noexcept;
+  /// The index of the plan's first decode_image or decode_views that has one; null where none has. It is no part of the plan,
+  /// and does not travel with it.
+  [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index() const;
+  /// Those of prefetch_to_devices; empty before it.
+  [[nodiscard]] std::vector<Device> devices() const;
+  /// For people: the plan as the Python calls that make it, "image_folder(path='/data/train').shuffle(seed=7).batch(256)".
+  /// Options that have their defaults are left out. What no text can make, such as arrays in memory, functions and long
+  /// lists, is described.
+  [[nodiscard]] std::string describe() const;
+
+  /// The plan as JSON, from which from_json makes it again: in another process, program or
+  /// language. Settings that change only speed (indexes, statistics, threads, caches) are left out,
+  /// and so are credentials.
+  ///
+  /// Errors  Error  data in memory, a stream, a function or class without a registered name; names
+  ///                the operation, and says what to do
+  [[nodiscard]] std::string to_json(const PlanJsonOptions& options = {}) const;
+  /// Opens the sources; everything is checked as if the plan were written here.
+  ///
+  /// Errors  Error  not such a text, or one of another version; an unknown operation, name or
+  /// field;
+  ///                a source that is not there or holds other data; names the operation
+  [[nodiscard]] static Dataset from_json(std::string_view text,
+                                         const PlanJsonOptions& options = {});
+  /// The same in a file, which appears when it is complete; long lists become files beside it.
+  ///
+  /// Errors  as to_json; Error  the file cannot be written
+  void save(const std::filesystem::path& file, PlanJsonOptions options = {}) const;
+  /// Errors  as from_json; Error  the file cannot be read
+  [[nodiscard]] static Dataset load(const std::filesystem::path& file,
+                                    PlanJsonOptions options = {});
+
+  /// The running iterator. Reading starts with its first next(), or with start().
+  ///
+  /// Errors  std::invalid_argument  no batch in the plan; options that do not fit it or each other
+  ///         CudaError              a device that cannot be used
+  ///         Error                  the byte budget is too small for two slots
+  [[nodiscard]] Loader loader(const LoaderOptions& options = {}) const;
+
+ private:
+  friend class RowMaker;
+  friend Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options);
+  friend Dataset concatenate(const std::vector<Dataset>& datasets);
+  friend Dataset zip(const std::vector<Dataset>& datasets);
+  explicit Dataset(std::shared_ptr<const plan::Plan> plan) : plan_(std::move(plan)) {}
+
+  std::shared_ptr<const plan::Plan> plan_;
+};
+
+/// Mixes the samples of several `datasets` by fixed weights, each in its own order. A sample's identity says which
+/// it came from. Where all that follows is batch, Loader::set_weights may change the weights.
+///
+/// Errors  std::invalid_argument  none, one that has a batch, or samples that differ in a field;
+///         weights that do not fit
+[[nodiscard]] Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options = {});
+/// Concatenates the samples of several `datasets`.
+///
+/// Errors  std::invalid_argument  as for mix; an endless one before the last
+[[nodiscard]] Dataset concatenate(const std::vector<Dataset>& datasets);
+/// Joins record i of each of the `datasets` into one sample with the fields of all; it is as long as the shortest. Shuffle
+/// and repeat what it returns, so that pairs stay pairs.
+///
+/// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
+[[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);
+
+// Each source as a Dataset: image_folder(...) is Dataset(source::image_folder(...)). The headers in source/ have what each
+// reads, its fields and its errors.
+
+[[nodiscard]] Dataset images(const std::filesystem::path& path, ImageFolderOptions options = {});
+[[nodiscard]] Dataset image_folder(const std::filesystem::path& path,
+                                   ImageFolderOptions options = {});
+[[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
+[[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
+[[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
+[[nodiscard]] Dataset memory(std::vector<Column> columns);
+[[nodiscard]] Dataset token_files(const ShardPaths& files, const TokenFileOptions& options = {});
+[[nodiscard]] Dataset megatron(const ShardPaths& prefixes);
+[[nodiscard]] Dataset documents(Column tokens, std::vector<std::uint64_t> offsets);
+[[nodiscard]] Dataset numbers(std::uint64_t size, std::size_t bytes = 16);
+
+}  // namespace penstock

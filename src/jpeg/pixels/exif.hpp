@@ -1,0 +1,33 @@
+// jpeg/pixels/exif: the EXIF orientation of an image.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <penstock/core/tensor.hpp>
+
+namespace penstock::jpeg {
+
+/// The orientation tag of an APP1 segment's payload, 1 to 8; 0 where there is none that is valid.
+///
+/// Source  Exif 2.3, 4.6.2 and 4.6.4 A
+[[nodiscard]] int exif_orientation(std::span<const std::uint8_t> app1) noexcept;
+
+/// How a stored image becomes upright: each of its pixels (x, y) is first mirrored, then, if
+/// transposed, moved to (y, x).
+struct Orientation {
+  bool mirror_x = false;
+  bool mirror_y = false;
+  bool transposed = false;
+
+  Orientation() = default;
+  /// `exif` is 1 to 8.
+  explicit Orientation(int exif) noexcept;
+
+  /// Where the pixels of a region of the upright image are in the stored one.
+  [[nodiscard]] Region stored(const Region& upright, int stored_width,
+                              int stored_height) const noexcept;
+};
+
+}  // namespace penstock::jpeg

@@ -1,0 +1,51 @@
+#include "src/loader/record_reader.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace penstock::loader {
+
+namespace {
+
+// False when stopped before that.
+bool sleep_for(std::chrono::nanoseconds duration, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, stop, duration, [] { return false; });
+  return !stop.stop_requested();
+}
+
+}  // namespace
+
+Result<void> read_record(const Source& source, const SampleId& sample, const RandomKey& key,
+                         Record& record, const RetryOptions& retry, const std::stop_token& stop,
+                         std::atomic<std::uint64_t>& retries, std::optional<Result<void>> first) {
+  record.set_sample(sample, key);
+  std::chrono::nanoseconds wait = retry.initial_backoff;
+  for (int attempt = 1;; ++attempt, wait *= 2) {
+    Result<void> result;
+    if (first) {
+      result = *std::exchange(first, std::nullopt);
+    } else {
+      record.reset(source.fields().size());  // for a source that forgets to
+      try {
+        result = source.read(sample.number, record);
+      } catch (...) {
+        return Fault::of(std::current_exception());
+      }
+    }
+    if (result || !result.fault().transient) return result;
+    if (attempt >= retry.attempts || !sleep_for(wait, stop)) {
+      Fault fault = std::move(result.fault());
+      if (attempt > 1) fault.reason += fmt::format(" ({} attempts)", attempt);
+      return fault;
+    }
+    ++retries;
+  }
+}
+
+}  // namespace penstock::loader

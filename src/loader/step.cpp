@@ -1,0 +1,58 @@
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include <penstock/loader/loader.hpp>
+
+#include "src/device/transfer.hpp"
+#include "src/loader/batch_form.hpp"
+
+namespace penstock {
+
+const Device& DeviceBatch::device() const noexcept { return info_->parts[part_].device; }
+std::uint32_t DeviceBatch::replica() const noexcept { return info_->parts[part_].replica; }
+std::uint64_t DeviceBatch::step() const noexcept { return info_->step; }
+std::uint64_t DeviceBatch::size() const noexcept { return info_->parts[part_].slice.rows; }
+
+std::span<const SampleId> DeviceBatch::samples() const noexcept {
+  const loader::PartInfo& part = info_->parts[part_];
+  return std::span(info_->samples).subspan(part.first_sample, part.slice.samples);
+}
+
+std::span<const FieldSpec> DeviceBatch::fields() const noexcept { return info_->form->fields(); }
+
+TensorView DeviceBatch::operator[](std::string_view field) const {
+  if (const auto found = info_->form->find(field, *slice_, size())) return *found;
+  std::string names;
+  for (const FieldSpec& spec : fields()) names += (names.empty() ? "" : ", ") + spec.to_string();
+  throw std::invalid_argument(fmt::format("the batch has no field '{}': it has {}", field, names));
+}
+
+std::size_t DeviceBatch::bytes() const noexcept { return size() * info_->form->row_bytes(); }
+
+void DeviceBatch::wait_on(StreamHandle stream) const { slice_->wait_on(stream); }
+void DeviceBatch::synchronize() const { slice_->synchronize(); }
+void DeviceBatch::copy_to(std::string_view field, void* destination, std::size_t bytes,
+                          StreamHandle stream) const {
+  const TensorView tensor = (*this)[field];
+  if (tensor.byte_size() > bytes)
+    throw std::invalid_argument(fmt::format(
+        "copy_to: '{}' is {}{} here, {} bytes, and there is room for {}", field,
+        name_of(tensor.dtype()), tensor.shape().to_string(), tensor.byte_size(), bytes));
+  slice_->copy_to(destination, tensor.bytes(), stream);
+}
+
+const DeviceBatch& Step::operator[](std::size_t part) const {
+  if (part < parts_.size()) return parts_[part];
+  throw std::out_of_range(
+      fmt::format("step[{}]: this process has {} devices, counted from 0", part, parts_.size()));
+}
+std::uint64_t Step::number() const noexcept { return info_->step; }
+std::uint32_t Step::epoch() const noexcept { return info_->epoch; }
+std::uint64_t Step::global_samples() const noexcept { return info_->global_samples; }
+std::span<const SampleId> Step::samples() const noexcept { return info_->samples; }
+std::span<const Fault> Step::faults() const noexcept { return info_->faults; }
+Digest Step::digest() const { return info_->wait_for_digests().slice; }
+Digest Step::transformed_digest() const { return info_->wait_for_digests().transformed; }
+
+}  // namespace penstock

@@ -1,0 +1,49 @@
+// loader/step_info: the metadata of a delivered step, shared by its parts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/device/device.hpp>
+
+#include "src/batch/slicing.hpp"
+#include "src/device/slice_digest.hpp"
+
+namespace penstock::loader {
+
+/// One part: which rows of the global batch, for which replica.
+struct PartInfo {
+  Device device;
+  std::uint32_t replica = 0;
+  batch::Slice slice;              // rows of the global batch
+  std::uint64_t first_sample = 0;  // where its samples begin in StepInfo::samples
+};
+
+class BatchForm;
+
+struct StepInfo {
+  std::shared_ptr<const BatchForm> form;
+  std::size_t bucket = 0;  // whose batch it is; each has a form
+  std::uint64_t step = 0;
+  std::uint32_t epoch = 0;
+  std::uint64_t global_samples = 0;
+  std::vector<SampleId> samples;  // this process's, in row order over its parts
+  std::vector<PartInfo> parts;
+  std::vector<Fault> faults;
+  Digest digest;  // of what workers hashed: rows on host devices
+  std::vector<std::shared_ptr<device::PendingDigests>> device_digests;
+
+  /// Waits for the devices' part.
+  ///
+  /// Errors  CudaError  a device is lost
+  [[nodiscard]] device::SliceDigests wait_for_digests() const {
+    device::SliceDigests sum{.slice = digest, .transformed = {}};
+    for (const auto& pending : device_digests) sum += pending->wait();
+    return sum;
+  }
+};
+
+}  // namespace penstock::loader

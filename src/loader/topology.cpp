@@ -1,0 +1,126 @@
+#include "src/loader/topology.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "src/plan/buckets.hpp"
+
+namespace penstock::loader {
+
+namespace {
+
+std::uint32_t devices_of(const plan::Plan& plan) {
+  return static_cast<std::uint32_t>(plan.devices().size());
+}
+
+std::uint32_t count_replicas(const plan::Plan& plan, const InputContext& context) {
+  if (context.num_input_pipelines == 0 || context.input_pipeline_id >= context.num_input_pipelines)
+    throw std::invalid_argument(
+        fmt::format("input_pipeline_id must be below num_input_pipelines, found {} of {}",
+                    context.input_pipeline_id, context.num_input_pipelines));
+  const std::uint32_t replicas = context.num_input_pipelines * devices_of(plan);
+  if (context.num_replicas_in_sync != 0 && context.num_replicas_in_sync != replicas)
+    throw std::invalid_argument(fmt::format(
+        "{} processes with {} devices each are {} replicas, but num_replicas_in_sync is {}",
+        context.num_input_pipelines, devices_of(plan), replicas, context.num_replicas_in_sync));
+  return replicas;
+}
+
+std::uint32_t count_groups(const plan::Plan& plan, const InputContext& context, InputMode mode,
+                           ShardPolicy shards, std::uint32_t replicas) {
+  if (mode == InputMode::one && plan.prefetch().split == Split::shard_early)
+    mode = InputMode::per_replica;
+  if (mode == InputMode::one && shards != ShardPolicy::data)
+    throw std::invalid_argument(
+        fmt::format("the shard policy {} gives each process samples of its own, and so an order of "
+                    "its own: choose "
+                    "the mode per_worker or per_replica with it, or the shard policy data",
+                    name_of(shards)));
+  switch (mode) {
+    case InputMode::one:
+      return 1;
+    case InputMode::per_worker:
+      return context.num_input_pipelines;
+    case InputMode::per_replica:
+      return replicas;
+  }
+  return 1;
+}
+
+void refuse_sharding_twice(const plan::Plan& plan, const InputContext& context,
+                           std::uint32_t groups) {
+  if (context.num_input_pipelines == 1 || groups != 1) return;
+  const plan::Shard own{context.num_input_pipelines, context.input_pipeline_id};
+  const auto is_own = [&](const plan::Shard& shard) {
+    return shard.shards == own.shards && shard.index == own.index;
+  };
+  if (std::ranges::none_of(plan.shards(), is_own)) return;
+  throw std::invalid_argument(fmt::format(
+      "shard({0}, {1}) is this process's own share, and the mode one gives each of the {0} "
+      "processes its slice of every global batch already: leave shard out, or choose "
+      "the mode per_worker with the shard policy off",
+      own.shards, own.index));
+}
+
+batch::Slicing slice_group(const plan::Plan& plan, std::uint32_t replicas, std::uint32_t groups) {
+  const plan::Batch& batch = plan.batch();
+  if (batch.global_batch % groups != 0)
+    throw std::invalid_argument(fmt::format(
+        "a global batch of {} does not divide over {} orders of their own: take a multiple of {}",
+        batch.global_batch, groups, groups));
+  return {batch.global_batch / groups, replicas / groups, batch.options.remainder,
+          batch.options.uneven, plan.prefetch().split};
+}
+
+std::vector<batch::Slicing> slice_buckets(const plan::Plan& plan, std::uint32_t replicas,
+                                          std::uint32_t groups) {
+  const plan::Batch& batch = plan.batch();
+  if (groups != 1)
+    throw std::invalid_argument(fmt::format(
+        "{} makes the batches of all replicas, so there is one order: choose the mode one, and "
+        "another split than shard_early",
+        call_of(batch)));
+  if (plan.prefetch().split != Split::scatter)
+    throw std::invalid_argument(fmt::format(
+        "{}: the batches of a step would differ in size with the split round_robin: choose scatter",
+        call_of(batch)));
+  std::vector<batch::Slicing> slicings;
+  for (std::size_t bucket = 0; bucket < buckets_of(batch); ++bucket) {
+    const std::uint64_t rows = rows_of(batch, bucket);
+    if (rows % replicas != 0 && !batch.options.uneven)
+      throw std::invalid_argument(fmt::format(
+          "{}: {} rows, of {}, do not divide over {} replicas: set multiple to {}, or "
+          "allow uneven replicas",
+          call_of(batch), rows, plan::describe_bucket(batch, bucket), replicas, replicas));
+    slicings.emplace_back(rows, replicas, batch.options.remainder, batch.options.uneven);
+  }
+  return slicings;
+}
+
+std::vector<batch::Slicing> slice_batches(const plan::Plan& plan, std::uint32_t replicas,
+                                          std::uint32_t groups) {
+  if (plan.batch().has_buckets()) return slice_buckets(plan, replicas, groups);
+  return {slice_group(plan, replicas, groups)};
+}
+
+}  // namespace
+
+Topology::Topology(const plan::Plan& plan, const InputContext& context, InputMode mode,
+                   ShardPolicy policy)
+    : replicas(count_replicas(plan, context)),
+      groups(count_groups(plan, context, mode, policy, replicas)),
+      first_replica(context.input_pipeline_id * devices_of(plan)),
+      own_replicas(devices_of(plan)),
+      shards(policy),
+      slicings(slice_batches(plan, replicas, groups)) {
+  refuse_sharding_twice(plan, context, groups);
+}
+
+std::string Topology::describe() const {
+  if (groups == 1) return {};
+  return fmt::format("{} orders for {} replicas, shards={}", groups, replicas, name_of(shards));
+}
+
+}  // namespace penstock::loader

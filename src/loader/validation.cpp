@@ -1,0 +1,79 @@
+#include "src/loader/validation.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+
+#include "src/plan/describe.hpp"
+#include "src/plan/order.hpp"
+
+namespace penstock::loader {
+
+void refuse_foreign(const LoaderState& state, const std::string& identity, const plan::Plan& plan,
+                    const Topology& topology) {
+  const auto refuse = [](const char* what, const std::string& how, const char* remedy) {
+    throw Error(fmt::format("this state belongs to another {}: it was {}: {}", what, how, remedy));
+  };
+  if (state.random_version != kRandomVersion)
+    throw Error(fmt::format(
+        "this state was saved with version {} of the random numbers, and this penstock "
+        "has version {}: resume with the version that saved it, or start again without the "
+        "state",
+        state.random_version, kRandomVersion));
+  if (const auto differs = plan::difference(state.plan, identity)) {
+    throw Error(fmt::format("this state belongs to another {}: {}: {}",
+                            differs->is_data ? "dataset" : "plan", differs->text,
+                            differs->is_data
+                                ? "give the loader the same files, or start again without the state"
+                                : "make the plan the same, or start again without the state"));
+  }
+  if (const auto seed = plan.seed(); seed && state.seed != *seed)
+    refuse("seed", fmt::format("saved with {}, and here it is {}", state.seed, *seed),
+           "give the plan the saved seed, or none");
+  if (const std::string found = topology.describe(); state.world != found) {
+    const auto name = [](const std::string& world) {
+      return world.empty() ? std::string("one order for all") : world;
+    };
+    refuse("world", fmt::format("saved with {}, and here it is {}", name(state.world), name(found)),
+           "only the mode one with scatter or round_robin can resume with another number of "
+           "processes and devices");
+  }
+}
+
+void refuse_stream(const plan::Plan& plan, const char* what) {
+  if (const Stream* stream = plan.stream())
+    throw Error(
+        fmt::format("{}: {} is a stream, whose samples come once, here: it cannot be resumed, or "
+                    "read elsewhere",
+                    what, stream->fingerprint()));
+}
+
+void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
+  if (options.on_fault == OnFault::replace)
+    throw std::invalid_argument(
+        "the fault policy replace takes another sample of the same source, and those of a stream "
+        "come "
+        "once: "
+        "choose mask or raise");
+  if (options.context->num_input_pipelines > 1 &&
+      (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
+    throw std::invalid_argument(
+        "each of several processes has a stream of its own: choose the mode per_worker with the "
+        "shard policy off");
+  stream.require_capacity(largest_window(*config.plan) +
+                          config.plan->batch().global_batch / config.topology.groups);
+}
+
+void refuse_weights(const plan::Plan& plan) {
+  if (changeable_weights(plan).empty())
+    throw std::logic_error(
+        "set_weights: only a mix that batch follows at once has weights that can change at a step: "
+        "put shuffle, repeat and the like into the datasets that are mixed");
+}
+
+}  // namespace penstock::loader

@@ -1,0 +1,22 @@
+// loader/validation: rejects what a run cannot do with its plan, and says what to do instead.
+#pragma once
+
+#include <penstock/loader/loader.hpp>
+#include <penstock/plan/options.hpp>
+
+#include "src/loader/engine_config.hpp"
+
+namespace penstock::loader {
+
+/// Errors  Error  the state was saved by another dataset, plan, seed or world; says what differs
+/// `identity` is that of `plan`.
+void refuse_foreign(const LoaderState& state, const std::string& identity, const plan::Plan& plan,
+                    const Topology& topology);
+/// Errors  Error  the plan reads a stream, and `what` needs a past
+void refuse_stream(const plan::Plan& plan, const char* what);
+/// Errors  std::invalid_argument  options that a stream cannot be read with
+void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options);
+/// Errors  std::logic_error  the plan has no weights that can change at a step
+void refuse_weights(const plan::Plan& plan);
+
+}  // namespace penstock::loader

@@ -1,0 +1,125 @@
+#include "src/plan/branches.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "src/plan/buckets.hpp"
+
+namespace penstock::plan {
+
+namespace {
+
+// The fields that a bound transform leaves: its outputs stand where its first input stood.
+std::vector<FieldSpec> replace_fields(const std::vector<FieldSpec>& fields,
+                                      const Binding& binding) {
+  std::vector<FieldSpec> left;
+  const auto put_outputs = [&] {
+    left.insert(left.end(), binding.outputs.begin(), binding.outputs.end());
+  };
+  for (std::size_t field = 0; field < fields.size(); ++field) {
+    if (!binding.inputs.empty() && field == binding.inputs.front()) put_outputs();
+    if (std::ranges::count(binding.inputs, field) == 0) left.push_back(fields[field]);
+  }
+  if (binding.inputs.empty()) put_outputs();
+  return left;
+}
+
+// Those of all parts, one after another.
+std::vector<Branch> joined(const std::vector<PlanPtr>& parts) {
+  std::vector<Branch> branches;
+  for (const PlanPtr& part : parts)
+    for (Branch& branch : branches_of(*part)) {
+      if (!branch.seed) branch.seed = part->given_seed();
+      branches.push_back(std::move(branch));
+    }
+  return branches;
+}
+
+std::vector<Branch> zipped(const Zip& zip) {
+  Branch branch{.source = zip.source, .transforms = {}, .seed = {}};
+  for (const PlanPtr& part : zip.datasets)
+    std::ranges::copy(branches_of(*part).front().transforms, std::back_inserter(branch.transforms));
+  return {std::move(branch)};
+}
+
+}  // namespace
+
+std::vector<Branch> branches_of(const Plan& plan) {
+  std::vector<Branch> branches;
+  const auto one = [](SourcePtr source) {
+    return std::vector{Branch{.source = std::move(source), .transforms = {}, .seed = {}}};
+  };
+  for (const Operation& operation : plan.operations())
+    std::visit(Overloaded{[&](const Read& read) { branches = one(read.source); },
+                          [&](const ReadStream& read) { branches = one(read.records); },
+                          [&](const Mix& mix) { branches = joined(mix.datasets); },
+                          [&](const Concatenate& all) { branches = joined(all.datasets); },
+                          [&](const Zip& zip) { branches = zipped(zip); },
+                          [&](const Map& map) {
+                            for (Branch& branch : branches)
+                              branch.transforms.push_back(map.transform);
+                          },
+                          [](const auto&) {}},
+               operation);
+  return branches;
+}
+
+std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket) {
+  std::vector<Branch> branches = branches_of(plan);
+  for (Branch& branch : branches)
+    std::ranges::move(maps_of(plan.batch(), bucket), std::back_inserter(branch.transforms));
+  return branches;
+}
+
+std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan) {
+  const bool in_buckets = plan.find<Batch>() != nullptr;
+  for (const Branch& branch : in_buckets ? branches_of(plan, 0) : branches_of(plan))
+    for (const TransformPtr& transform : branch.transforms)
+      if (auto index = transform->jpeg_index()) return index;
+  return nullptr;
+}
+
+namespace {
+
+std::vector<FieldSpec> fields_of(const Branch& branch) {
+  std::vector<FieldSpec> fields(branch.source->fields().begin(), branch.source->fields().end());
+  for (const TransformPtr& transform : branch.transforms)
+    fields = replace_fields(fields, transform->bind(fields));
+  return fields;
+}
+
+}  // namespace
+
+std::vector<FieldSpec> fields_of(const Plan& plan) {
+  const Batch* const batch = plan.find<Batch>();
+  if (batch == nullptr) return fields_of(branches_of(plan).front());
+  std::vector<FieldSpec> fields = fields_of(plan, 0);
+  for (std::size_t bucket = 1; bucket < buckets_of(*batch); ++bucket)
+    forget_differences(fields, fields_of(plan, bucket));
+  return fields;
+}
+
+std::vector<FieldSpec> fields_of(const Plan& plan, std::size_t bucket) {
+  return fields_of(branches_of(plan, bucket).front());
+}
+
+std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t bucket) {
+  std::vector<DeviceTransform> transforms;
+  const std::vector<FieldSpec> fields = fields_of(plan, bucket);
+  for (const Operation& operation : plan.operations()) {
+    const auto* transform = std::get_if<TransformOnDevice>(&operation);
+    if (transform == nullptr) continue;
+    const std::string& name = transform->options.field;
+    const auto input = std::ranges::find(fields, name, &FieldSpec::name);
+    if (input == fields.end())
+      throw std::invalid_argument(
+          fmt::format("transform_on_device: the samples have no field '{}'", name));
+    transforms.emplace_back(transform->options, *input);
+  }
+  return transforms;
+}
+
+}  // namespace penstock::plan
