@@ -6,11 +6,11 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-if(NOT BUILD_SHARED_LIBS) # linked into a plugin or a Python module, the static library exports nothing of its own
-  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-  set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
-  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-endif()
+# Linked into a plugin or a Python module, a static library exports nothing of its own; a shared one exports what
+# include/penstock/core/export.hpp says.
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
 if(PROJECT_IS_TOP_LEVEL)
   get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -383,11 +385,18 @@ void def(nb::class_<Owner>& bound, const Call<Function, P...>& call,
   bind_call<Owner>(bound, SignatureWriter::Kind::method, call, std::move(by_position));
 }
 
-/// Binds each of the functions, or methods, that is not bound yet.
+/// Binds each of the functions, or methods, but those that are `bound` by hand.
+///
+/// Errors  std::logic_error  another is there already, which has the same name
 template <class Scope, class... Calls>
-void def_all(Scope& scope, const std::tuple<Calls...>& calls) {
+void def_all(Scope& scope, const std::tuple<Calls...>& calls,
+             std::initializer_list<std::string_view> bound = {}) {
   const auto bind = [&](const auto& call) {
-    if (!nb::hasattr(scope, call.name)) def(scope, call);
+    const bool is_there = nb::hasattr(scope, call.name);
+    if (is_there != (std::ranges::find(bound, call.name) != bound.end()))
+      throw std::logic_error("def_all: " + std::string(call.name) +
+                             (is_there ? " is bound already" : " is not bound by hand"));
+    if (!is_there) def(scope, call);
   };
   std::apply([&](const auto&... call) { (bind(call), ...); }, calls);
 }
@@ -461,19 +470,17 @@ template <class T>
 template <IsPythonClass Class>
 struct PythonValue<Class> {
   static std::string type() { return PythonClass<Class>::kName; }
-  /// The call that makes it: "ImageView(center_crop(224), count=2)".
+  /// The call that makes it: "ImageView(crop=center_crop(size=224), count=2)".
   static std::string text(const Class& value) {
     const FieldObjects all = field_objects(value);
     const FieldObjects defaults = field_objects(Class{});
     std::string text;
     for (std::size_t i = 0; i < all.texts().size(); ++i) {
       const auto& [field, shown] = all.texts()[i];
-      constexpr bool kShowsNames = requires { PythonClass<Class>::kShowsNames; };
       const bool is_positional = std::ranges::find(PythonClass<Class>::kByPosition, field) !=
                                  std::end(PythonClass<Class>::kByPosition);
-      if (!is_positional && shown == defaults.texts()[i].second) continue;
-      text +=
-          (text.empty() ? "" : ", ") + (is_positional && !kShowsNames ? "" : field + "=") + shown;
+      if (is_positional || shown != defaults.texts()[i].second)
+        text += (text.empty() ? "" : ", ") + field + "=" + shown;
     }
     return type() + "(" + text + ")";
   }

@@ -248,7 +248,7 @@ Errors  TypeError   no __len__ or __getitem__
   bind_order(dataset);
   bind_batching(dataset);
   bind_buckets(dataset);
-  def_all(dataset, calls::methods_of_dataset());
+  def_all(dataset, calls::methods_of_dataset(), {"rename", "blocks", "pack", "batch_by_length"});
   dataset.def_prop_ro("size", &Dataset::size, docs::dataset_size)
       .def(
           "__len__",

@@ -37,8 +37,7 @@ concept HasFields = requires(T& value, AnyVisitor& visit) {
 /// Specialised for each struct of options that is a class in Python:
 ///
 ///   static constexpr const char* kName = "ImageView";
-///   static constexpr const char* kByPosition[] = {"crop"};  // fields that may be passed without their names
-///   static constexpr bool kShowsNames = true;               // optional: repr() has all fields, with their names
+///   static constexpr const char* kByPosition[] = {"crop"};  // fields that may be passed without their names, and that repr() always has
 template <class T>
 struct PythonClass;
 template <class T>
@@ -51,7 +50,6 @@ struct PythonClass<InputContext> {
   static constexpr const char* kName = "InputContext";
   static constexpr const char* kByPosition[] = {"num_input_pipelines", "input_pipeline_id",
                                                 "num_replicas_in_sync"};
-  static constexpr bool kShowsNames = true;
 };
 
 /// Of a type T that Python passes:

@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_named():
 
 @pytest.mark.parametrize(
     "operation",
-    [pa.rotate((-30, 30), fill=7), pa.random_apply(0.5, [pa.flip(1), pa.aug_mix()]), pa.timm_rand_augment(), pa.color_jitter(0.4, 0.4, 0.4, 0.1)],
+    [pa.rotate((-30, 30), fill=7), pa.color_jitter((0.6, 0.6), hue=(0.1, 0.1)), pa.random_apply(0.5, [pa.flip(1), pa.aug_mix()]), pa.timm_rand_augment(), pa.color_jitter(0.4, 0.4, 0.4, 0.1)],
 )
 def test_an_operation_prints_as_its_call_and_pickles(operation):
     assert evaluate(repr(operation)) == operation

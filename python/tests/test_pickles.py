@@ -62,9 +62,9 @@ def test_views_and_erasing_are_themselves_after_a_pickle():
     view = ps.ImageView(ps.random_resized_crop(16), count=2, flip=0.5, filter="bicubic", geometry="g")
     again = pickle.loads(pickle.dumps(view))
     assert repr(ps.decode_views({"a": again})) == repr(ps.decode_views({"a": view}))
-    erasing = ps.RandomErasing(0.25, area=(0.1, 0.2), ratio=(0.5, 2), value=(1, 2, 3))
+    erasing = ps.RandomErasing(probability=0.25, area=(0.1, 0.2), ratio=(0.5, 2), value=(1, 2, 3))
     assert repr(pickle.loads(pickle.dumps(erasing))) == repr(erasing)
-    assert repr(erasing) == "RandomErasing(0.25, area=(0.1, 0.2), ratio=(0.5, 2.0), value=(1, 2, 3))"
+    assert repr(erasing) == "RandomErasing(probability=0.25, area=(0.1, 0.2), ratio=(0.5, 2.0), value=(1, 2, 3))"
 
 
 def test_jpeg_stats_show_what_they_counted():

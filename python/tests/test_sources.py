@@ -267,7 +267,7 @@ def test_fields_of_sources_are_values():
     for field in fields:
         assert repr(pickle.loads(pickle.dumps(field))) == repr(field)
         assert repr(evaluate(repr(field))) == repr(field)
-    assert repr(fields[1]) == "ExampleField('box', ('a', 'b'), dtype='f32', shape=(None, 4), required=False)"
+    assert repr(fields[1]) == "ExampleField(name='box', features=('a', 'b'), dtype='f32', shape=(None, 4), required=False)"
     assert fields[1].shape == (None, 4) and fields[2].dtype == "f32" and fields[0].extensions == ["cls"]
     by_default = inspect.signature(ps.webdataset).parameters["fields"].default
     assert [one.name for one in by_default] == ["image", "label"] and by_default[1].type == "integer"

@@ -12,13 +12,52 @@ std::string text_of_number(T number) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
+// A value of JSON as Python has it.
+std::string json_text(const Json& json) {
+  if (json.is_null()) return "None";
+  if (json.is_boolean()) return json.get<bool>() ? "True" : "False";
+  if (json.is_string()) return string_text(json.get<std::string>());
+  std::vector<std::string> texts;
+  if (json.is_array()) {
+    for (const Json& item : json) texts.push_back(json_text(item));
+    return list_of(texts);
+  }
+  if (!json.is_object()) return dump_json(json);
+  for (const auto& [name, value] : json.items())
+    texts.push_back(fmt::format("{}: {}", string_text(name), json_text(value)));
+  return fmt::format("{{{}}}", fmt::join(texts, ", "));
+}
+
 }  // namespace
+
+std::string list_of(const std::vector<std::string>& texts) {
+  constexpr std::size_t kMost = 20;
+  if (texts.size() <= kMost) return fmt::format("[{}]", fmt::join(texts, ", "));
+  return fmt::format("[{}, <{} more>]", texts.front(), texts.size() - 1);
+}
+
+std::string text_of(const Description& description) {
+  if (!description.text.empty()) return description.text;
+  const Json options = parse_json(description.options, description.name);
+  std::vector<Argument> arguments;
+  for (const auto& [name, value] : options.items()) {
+    if (name != kSpeed) arguments.push_back({name, json_text(value)});
+  }
+  return call_text(description.name, arguments);
+}
 
 std::string string_text(std::string_view text) {
   std::string escaped;
   for (const char c : valid_text(std::string(text))) {
-    if (c == '\'' || c == '\\') escaped += '\\';
-    escaped += c;
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '\n')
+      escaped += "\\n";
+    else if (code < 0x20 || code == 0x7F)
+      escaped += fmt::format("\\x{:02x}", code);
+    else if (c == '\'' || c == '\\')
+      (escaped += '\\') += c;
+    else
+      escaped += c;
   }
   return fmt::format("'{}'", escaped);
 }
@@ -31,9 +70,8 @@ std::vector<Argument> without_defaults(std::vector<Argument> arguments,
   std::erase_if(arguments, [&](const Argument& argument) {
     if (argument.is_required) return false;
     const auto usual = std::ranges::find(defaults, argument.name, &Argument::name);
-    // Of options that only some values have, and that all have their defaults, there is nothing to say.
-    if (usual == defaults.end()) return argument.text.ends_with("()");
-    return usual->text == argument.text;
+    // Options that only some values have, such as storage's, are left out where all of them have their defaults.
+    return usual == defaults.end() ? argument.is_default : usual->text == argument.text;
   });
   return arguments;
 }

@@ -17,15 +17,17 @@
 
 #include <fmt/format.h>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 
 #include "src/core/json_fields.hpp"
 #include "src/core/one_of.hpp"
 
-namespace penstock::core {
+namespace PENSTOCK_EXPORT penstock {
+namespace core {
 
-/// 'bicubic', with what is no UTF-8 replaced.
+/// 'bicubic'; control characters are escaped, and bytes that are not UTF-8 replaced.
 [[nodiscard]] std::string string_text(std::string_view text);
 /// 0.5, 1.0, float('nan').
 [[nodiscard]] std::string number_text(double number);
@@ -34,12 +36,20 @@ namespace penstock::core {
 template <class T>
 [[nodiscard]] std::string value_text(const T& value);
 
+/// A struct of options inside another, which is written as a call.
+template <class T>
+concept IsStructOfOptions =
+    !HasElements<T> && !HasAlternatives<T> && requires(T & value, AnyVisitor& visit) {
+  visit_fields(visit, value);
+};
+
 /// The text of one argument.
 struct Argument {
   std::string name;
   std::string text;
   bool is_required = false;
   bool is_key = false;
+  bool is_default = false;  ///< a struct of options that all have their defaults
 };
 
 /// Visits fields: their texts.
@@ -47,11 +57,11 @@ class ArgumentWriter {
  public:
   template <class T>
   void operator()(const char* name, const T& value, const FieldInfo& info = {}) {
-    arguments_.push_back({name, value_text(value), false, info.is_key});
+    arguments_.push_back({name, value_text(value), false, info.is_key, has_defaults(value)});
   }
   template <class T>
   void required(const char* name, const T& value, const FieldInfo& info = {}) {
-    arguments_.push_back({name, value_text(value), true, info.is_key});
+    arguments_.push_back({name, value_text(value), true, info.is_key, has_defaults(value)});
   }
   template <class T>
   void later(const char* name, const T& value, const FieldInfo& info = {}) {
@@ -71,6 +81,9 @@ class ArgumentWriter {
   [[nodiscard]] std::vector<Argument> take() { return std::move(arguments_); }
 
  private:
+  template <class T>
+  [[nodiscard]] static bool has_defaults(const T& value);
+
   std::vector<Argument> arguments_;
 };
 
@@ -87,6 +100,12 @@ template <class T>
 template <class T>
 [[nodiscard]] std::vector<Argument> changed_arguments(const T& value) {
   return without_defaults(all_arguments(value), all_arguments(T{}));
+}
+
+template <class T>
+bool ArgumentWriter::has_defaults(const T& value) {
+  if constexpr (IsStructOfOptions<T>) return changed_arguments(value).empty();
+  return false;
 }
 
 /// "seed=7, buffer=100"; the first `unnamed` ones without their names.
@@ -109,33 +128,43 @@ template <class T>
     const std::vector<std::pair<std::string, std::string>>& values);
 
 /// Visits elements: their texts.
-class ElementTexts {
+class TextsOfElements {
  public:
   template <class T>
   void operator()(const char*, const T& element) {
     texts_.push_back(value_text(element));
   }
-  /// One where all are alike: 224, else (224, 256).
-  [[nodiscard]] std::string text() const {
-    if (std::ranges::count(texts_, texts_[0]) == std::ssize(texts_)) return texts_[0];
-    return fmt::format("({})", fmt::join(texts_, ", "));
+  /// "(224, 256)".
+  [[nodiscard]] std::string tuple() const { return fmt::format("({})", fmt::join(texts_, ", ")); }
+  /// The same, but 224 where all are alike.
+  [[nodiscard]] std::string tuple_or_one() const {
+    const bool alike =
+        !texts_.empty() && std::ranges::count(texts_, texts_[0]) == std::ssize(texts_);
+    return alike ? texts_[0] : tuple();
   }
 
  private:
   std::vector<std::string> texts_;
 };
+template <HasElements T>
+[[nodiscard]] TextsOfElements elements_of(T value) {
+  TextsOfElements elements;
+  visit_elements(elements, value);
+  return elements;
+}
 
-/// "[1, 2]"; of structs with a key {'image': ImageView(crop=center_crop(size=224))}, or where they have one field more
+/// "[1, 2]", shortened where it is long.
+[[nodiscard]] std::string list_of(const std::vector<std::string>& texts);
+
+/// A list; of structs with a key {'image': ImageView(crop=center_crop(size=224))}, or where they have one field more
 /// {'image': 'mask'}.
-template <class T>
-[[nodiscard]] std::string list_text(const T& values) {
-  std::vector<std::string> texts;
-  std::vector<std::pair<std::string, std::string>> by_key;
-  for (const auto& value : values) {
-    using Item = std::remove_cvref_t<decltype(value)>;
-    if constexpr (requires(ArgumentWriter & visit, Item & item) { visit_fields(visit, item); }) {
-      std::vector<Argument> all = all_arguments(value);
-      if (all[0].is_key) {
+template <class Item>
+[[nodiscard]] std::string list_text(const std::vector<Item>& values) {
+  if constexpr (IsStructOfOptions<Item>) {
+    if (all_arguments(Item{}).front().is_key) {
+      std::vector<std::pair<std::string, std::string>> by_key;
+      for (const Item& value : values) {
+        std::vector<Argument> all = all_arguments(value);
         std::string key = all[0].text;
         all.erase(all.begin());
         by_key.emplace_back(
@@ -143,12 +172,18 @@ template <class T>
             all.size() == 1
                 ? all[0].text
                 : call_text(type_name<Item>(), without_defaults(all, all_arguments(Item{}))));
-        continue;
       }
+      return mapping_text(by_key);
     }
-    texts.push_back(value_text(value));
   }
-  return by_key.empty() ? fmt::format("[{}]", fmt::join(texts, ", ")) : mapping_text(by_key);
+  std::vector<std::string> texts;
+  for (const Item& value : values) {
+    if constexpr (HasElements<Item>)
+      texts.push_back(elements_of(value).tuple());
+    else
+      texts.push_back(value_text(value));
+  }
+  return list_of(texts);
 }
 
 template <class T>
@@ -158,11 +193,9 @@ std::string value_text(const T& value) {
   } else if constexpr (kIsVector<T>) {
     return list_text(value);
   } else if constexpr (kIsArray<T>) {
-    ElementTexts elements;
+    TextsOfElements elements;
     for (const auto& element : value) elements("", element);
-    return elements.text();
-  } else if constexpr (std::is_same_v<T, Json>) {
-    return describe_value(value);
+    return elements.tuple_or_one();
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "True" : "False";
   } else if constexpr (NamedEnum<T> || std::is_same_v<T, DType>) {
@@ -172,11 +205,10 @@ std::string value_text(const T& value) {
     if (alternatives == nullptr) return "None";
     return std::visit([](const auto& one) { return call_text(one.kName, changed_arguments(one)); },
                       *alternatives);
+  } else if constexpr (std::is_same_v<T, Range>) {
+    return elements_of(value).tuple();  // where one number is taken, it may mean a range around it
   } else if constexpr (HasElements<T>) {
-    ElementTexts elements;
-    T copy = value;
-    visit_elements(elements, copy);
-    return elements.text();
+    return elements_of(value).tuple_or_one();
   } else if constexpr (std::is_same_v<T, Shape>) {
     std::vector<std::string> extents;
     for (const std::int64_t extent : value.extents())
@@ -195,6 +227,11 @@ std::string value_text(const T& value) {
   }
 }
 
+/// The text of a description, or where it has none its name and options.
+///
+/// Errors  Error  the options are no JSON
+[[nodiscard]] std::string text_of(const Description& description);
+
 /// Of what is made of these arguments, a struct with a kName. The text says what differs from the defaults; the options
 /// have everything, since defaults may change.
 template <class Arguments>
@@ -204,4 +241,5 @@ template <class Arguments>
           .text = call_text(Arguments::kName, changed_arguments(arguments))};
 }
 
-}  // namespace penstock::core
+}  // namespace core
+}  // namespace penstock

@@ -2,7 +2,10 @@
 // between systems in the last bit, and a bit is enough to move a crop by a pixel.
 #pragma once
 
-namespace penstock::core {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+namespace core {
 
 /// The logarithm to base 2 of a positive, normal number; to about 1e-15.
 [[nodiscard]] double exact_log2(double value) noexcept;
@@ -20,4 +23,5 @@ struct SineCosine {
 /// Of an angle in degrees, |degrees| < 1e9; to about 1e-15. Exact at multiples of 90.
 [[nodiscard]] SineCosine exact_sine_cosine(double degrees) noexcept;
 
-}  // namespace penstock::core
+}  // namespace core
+}  // namespace penstock

@@ -4,7 +4,10 @@
 #include <stop_token>
 #include <utility>
 
-namespace penstock::core {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+namespace core {
 
 /// Tells what waits for long, far below the loader's threads (a request to a server), that the loader has been stopped.
 ///
@@ -42,4 +45,5 @@ class Interruption {
 /// Errors  Error  it is wanted no longer
 void require_wanted();
 
-}  // namespace penstock::core
+}  // namespace core
+}  // namespace penstock

@@ -26,12 +26,14 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 
 #include "src/core/one_of.hpp"
 
-namespace penstock::core {
+namespace PENSTOCK_EXPORT penstock {
+namespace core {
 
 using Json = nlohmann::ordered_json;
 
@@ -495,4 +497,5 @@ template <class Arguments>
   return read_options<Arguments>(parse_json(options, Arguments::kName), Arguments::kName);
 }
 
-}  // namespace penstock::core
+}  // namespace core
+}  // namespace penstock

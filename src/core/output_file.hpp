@@ -7,9 +7,12 @@
 #include <span>
 #include <vector>
 
+#include <penstock/core/export.hpp>
+
 #include "src/core/byte_sink.hpp"
 
-namespace penstock::core {
+namespace PENSTOCK_EXPORT penstock {
+namespace core {
 
 /// Writes to a file beside `path`, through a buffer; finish() gives it its name. Without that it is
 /// removed. A symbolic link is followed first. What is there and is no regular file (a device, a
@@ -39,4 +42,5 @@ class OutputFile final : public ByteSink {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace penstock::core
+}  // namespace core
+}  // namespace penstock

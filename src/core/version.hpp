@@ -1,9 +1,13 @@
 // core/version: of this build. One small file knows it, so that its definition keeps no other out of a group.
 #pragma once
 
-namespace penstock::core {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+namespace core {
 
 /// Such as "0.1.0".
 [[nodiscard]] const char* version() noexcept;
 
-}  // namespace penstock::core
+}  // namespace core
+}  // namespace penstock

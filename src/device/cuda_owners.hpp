@@ -8,7 +8,10 @@
 
 #include <cuda_runtime_api.h>
 
-namespace penstock::device {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+namespace device {
 
 /// Throws CudaError with CUDA's words and the place when `status` is an error.
 void check(cudaError_t status, std::source_location where = std::source_location::current());
@@ -86,4 +89,5 @@ class DeviceMemory {
   std::byte* data_ = nullptr;
 };
 
-}  // namespace penstock::device
+}  // namespace device
+}  // namespace penstock

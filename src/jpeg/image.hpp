@@ -8,6 +8,7 @@
 #include <span>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
@@ -16,7 +17,8 @@
 #include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// What is wanted of an image.
 struct RowsRequest {
@@ -80,4 +82,5 @@ class Image {
   JpegReader libjpeg_;
 };
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

@@ -260,8 +260,8 @@ Dataset Dataset::load(const std::filesystem::path& file, PlanJsonOptions options
 Dataset images(const std::filesystem::path& path, ImageFolderOptions options) {
   return Dataset(source::images(path, std::move(options)));
 }
-Dataset image_folder(const std::filesystem::path& folder, ImageFolderOptions options) {
-  return Dataset(source::image_folder(folder, std::move(options)));
+Dataset image_folder(const std::filesystem::path& path, ImageFolderOptions options) {
+  return Dataset(source::image_folder(path, std::move(options)));
 }
 Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   return Dataset(source::webdataset(shards, std::move(options)));

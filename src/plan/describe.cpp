@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "src/augment/operations.hpp"
 #include "src/core/call_text.hpp"
 #include "src/core/json_fields.hpp"
@@ -17,7 +19,7 @@ namespace {
 using core::Json;
 using core::write_json;
 
-// What the text of an operation leaves out.
+// What the text of an operation leaves out: in messages on saved states, whose operations are JSON.
 struct Usual {
   Json defaults = Json::object();
   int unnamed = 0;  // as Traits::unnamed
@@ -44,10 +46,7 @@ std::string describe_operation(const Json& operation) {
   const std::string op = fields.value("op", "?");
   fields.erase("op");
 
-  if (op == Read::kName) {
-    const Json& source = fields.contains("source") ? fields["source"] : fields["fingerprint"];
-    return source.is_string() ? source.get<std::string>() : core::describe_value(source);
-  }
+  if (op == Read::kName) return core::describe_value(fields["fingerprint"]);
   if (op == Map::kName) return "map(" + core::describe_value(fields["transform"]) + ")";
 
   std::string name = op;
@@ -90,7 +89,9 @@ std::string describe_operations(const Json& operations) {
 class CallWriter {
  public:
   std::string operator()(const Read& read) const { return describe_source(*read.source); }
-  std::string operator()(const ReadStream& read) const { return read.stream->fingerprint(); }
+  std::string operator()(const ReadStream& read) const {
+    return core::valid_text(read.stream->fingerprint());
+  }
   std::string operator()(const Mix& mix) const {
     return join(mix.kName, mix.datasets, core::changed_arguments(mix.options));
   }
@@ -118,7 +119,9 @@ class CallWriter {
       arguments = core::changed_arguments(*by_length);
     } else if (const ByAspect* const by_aspect = batch.by_aspect()) {
       arguments = core::changed_arguments(by_aspect->options);
-      arguments.insert(arguments.begin(), {"map", transform::describe(*by_aspect->maps.front())});
+      arguments.insert(arguments.begin(),
+                       {"map", fmt::format("<{}>", transform::describe(*by_aspect->maps.front()))});
+      arguments.push_back({"sizes", fmt::format("<{} sizes>", by_aspect->sizes->size())});
     } else {
       arguments.push_back({"global_batch", core::value_text(batch.global_batch)});
       options.insert(options.begin(), arguments.front());
@@ -146,9 +149,7 @@ class CallWriter {
 
   static std::string describe_source(const Source& source) {
     const auto description = source.description();
-    if (!description) return source.fingerprint();
-    if (!description->text.empty()) return description->text;
-    return core::describe_value(core::write_description(*description, description->name));
+    return description ? core::text_of(*description) : core::valid_text(source.fingerprint());
   }
   static std::string join(const char* name, const std::vector<PlanPtr>& datasets,
                           const std::vector<core::Argument>& options = {}) {

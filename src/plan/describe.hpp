@@ -15,7 +15,7 @@ namespace penstock::plan {
 /// Where two of these differ.
 struct Difference {
   bool is_data = false;  // in a source's data, not in an operation
-  /// "operation 2: saved with shuffle(seed=8), and here it is shuffle(seed=7)".
+  /// "operation 2: saved with shuffle(seed=8), and here it is shuffle(seed=7)"; as JSON has them, not as describe().
   std::string text;
 };
 /// The first difference; none where there is none.

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <penstock/core/random.hpp>
 
 #include "src/augment/operations.hpp"
@@ -11,7 +13,6 @@
 #include "src/sequence/by_aspect.hpp"
 #include "src/sequence/by_length.hpp"
 #include "src/source/composite.hpp"
-#include "src/transform/catalog.hpp"
 
 namespace penstock::plan {
 namespace {

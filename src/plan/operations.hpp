@@ -1,4 +1,4 @@
-// plan/operations: what a plan is made of: plain data, one struct an operation.
+// plan/operations: what a plan is made of: one struct an operation, of data and without state.
 //
 // Each has a name, its fields (core/fields.hpp), and Traits where it differs from most others. One that works on positions
 // has apply(): the order that it makes of the one before it. What it may follow beyond its traits stands in check.cpp.

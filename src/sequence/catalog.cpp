@@ -33,7 +33,7 @@ Description describe(const Description& documents, const Options& options) {
   all[kSource] = core::write_description(documents, documents.name);
   return {.name = Options::kName,
           .options = core::dump_json(all),
-          .text = fmt::format("{}.{}", documents.text,
+          .text = fmt::format("{}.{}", core::text_of(documents),
                               core::call_text(Options::kName, core::changed_arguments(options)))};
 }
 

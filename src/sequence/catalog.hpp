@@ -16,9 +16,6 @@ template <class Options>
 /// "pack(length=2048)": fingerprints have it, so it stays what it is.
 template <class Options>
 [[nodiscard]] std::string options_in_fingerprint(const Options& options);
-/// "pack(length=2048)": states hold it in fingerprints, so it stays what it is.
-template <class Options>
-[[nodiscard]] std::string options_in_fingerprint(const Options& options);
 
 /// Rows of what `make` makes of the documents' description.
 ///

@@ -180,7 +180,7 @@ Description describe_zip(const std::vector<Description>& parts) {
   std::string text;
   for (const Description& part : parts) {
     sources.push_back(core::write_description(part, part.name));
-    text += (text.empty() ? "" : ", ") + part.text;
+    text += (text.empty() ? "" : ", ") + core::text_of(part);
   }
   const Json all{{"sources", std::move(sources)}};
   return {.name = kZip, .options = core::dump_json(all), .text = fmt::format("zip([{}])", text)};

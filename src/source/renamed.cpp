@@ -90,9 +90,10 @@ class Renamed final : public Composite {
   Description describe(const std::vector<Description>& parts) const override {
     const Description& part = parts.front();
     const Json all = core::write_json(Arguments{core::write_description(part, part.name), names_});
-    return {.name = kRename,
-            .options = core::dump_json(all),
-            .text = fmt::format("{}.{}({})", part.text, kRename, core::value_text(names_))};
+    return {
+        .name = kRename,
+        .options = core::dump_json(all),
+        .text = fmt::format("{}.{}({})", core::text_of(part), kRename, core::value_text(names_))};
   }
 
  private:

@@ -3,7 +3,10 @@
 
 #include <filesystem>
 
-namespace penstock::storage {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+namespace storage {
 
 /// $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else ~/.cache/penstock, else penstock-UID in the
 /// temporary folder, which this makes.
@@ -11,4 +14,5 @@ namespace penstock::storage {
 /// Errors  std::filesystem::filesystem_error  that last one is another user's, or others may write to it
 [[nodiscard]] std::filesystem::path default_cache();
 
-}  // namespace penstock::storage
+}  // namespace storage
+}  // namespace penstock

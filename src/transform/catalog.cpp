@@ -108,12 +108,7 @@ Description describe(const MapFunctionOptions& options) {
   return description;
 }
 
-std::string describe(const Transform& transform) {
-  const Description description = transform.description();
-  if (!description.text.empty()) return description.text;
-  return fmt::format("{}({})", description.name,
-                     core::describe_json(core::parse_json(description.options, description.name)));
-}
+std::string describe(const Transform& transform) { return core::text_of(transform.description()); }
 
 std::vector<std::string> names_of_transforms() {
   std::vector<std::string> names;

@@ -15,6 +15,7 @@ if(WAY STREQUAL "installed" OR WAY STREQUAL "jpeg")
   run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${WORK}/prefix)
 elseif(WAY STREQUAL "shared")
   run(${CMAKE_COMMAND} -S ${ROOT} -B ${WORK}/library ${common} ${quick} -D BUILD_SHARED_LIBS=ON -D PENSTOCK_CUDA=OFF
+      -D CMAKE_SHARED_LINKER_FLAGS=-Wl,-z,defs # none needs what another does not export
       -D PENSTOCK_BUILD_TESTS=OFF -D PENSTOCK_BUILD_BENCH=OFF -D PENSTOCK_BUILD_PIPELINES=OFF
       "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}")
   run(${CMAKE_COMMAND} --build ${WORK}/library --parallel 2)

@@ -225,8 +225,19 @@ TEST(CallText, ValuesAreThoseOfPython) {
   EXPECT_EQ(core::value_text(Shape{4}), "(4,)");
   EXPECT_EQ(core::value_text(Shape({kDynamic, 3})), "(None, 3)");
   EXPECT_EQ(core::value_text(std::vector<std::string>{"a", "b"}), "['a', 'b']");
-  EXPECT_EQ(core::value_text(Range{0.5, 0.5}), "0.5");
+  EXPECT_EQ(core::value_text(Range{0.5, 0.5}), "(0.5, 0.5)");  // color_jitter(0.5) is another range
+  EXPECT_EQ(core::value_text(ImageSize(4)), "4");
+  EXPECT_EQ(core::value_text(std::vector<ImageSize>{4, {6, 8}}), "[(4, 4), (6, 8)]");
+  EXPECT_EQ(core::value_text(std::vector<int>(21, 7)), "[7, <20 more>]");
+  EXPECT_EQ(core::value_text(std::string("a\nb\t")), R"('a\nb\x09')");
   EXPECT_EQ(core::value_text(fields_test::Form{}), "None");
+}
+
+TEST(CallText, ADescriptionWithoutATextIsItsNameAndOptions) {
+  EXPECT_EQ(core::text_of({.name = "mine",
+                           .options = R"({"a": [1, true], "b": {"c": null}, "speed": {"d": 1}})"}),
+            "mine(a=[1, True], b={'c': None})");
+  EXPECT_EQ(core::text_of({.name = "mine", .text = "of its own"}), "of its own");
 }
 
 TEST(CallText, StructsWithAKeyAreAMapping) {
@@ -236,6 +247,7 @@ TEST(CallText, StructsWithAKeyAreAMapping) {
             "{'a': [1, 0], 'b': 2}");
   EXPECT_EQ(core::value_text(std::vector<Pen>{{.name = "a"}, {.name = "b", .width = 2}}),
             "{'a': Pen(), 'b': Pen(width=2)}");
+  EXPECT_EQ(core::value_text(std::vector<Pen>{}), "{}");
 }
 
 TEST(JsonFields, AnAlternativeWithoutFieldsIsAnEmptyObject) {

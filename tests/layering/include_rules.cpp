@@ -42,7 +42,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"gpu_jpeg", {"core", "jpeg", "transform", "staging", "device"}},
     {"report", {"core", "jpeg", "device", "plan", "loader"}},
 };
-// Within a room: what these folders hold is used by others, and does not know of them.
+// Within a room, and beyond the rule that no two folders include each other: the direction.
 const std::vector<std::pair<std::string, std::string>> kMayNotInclude = {
     {"src/jpeg/libjpeg", "src/jpeg/decoder"},
     {"src/storage/local", "src/storage/s3"},

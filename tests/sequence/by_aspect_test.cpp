@@ -231,9 +231,10 @@ TEST(ByAspect, AnExampleInOrder) {
   ByAspectOptions options{.shapes = {{8, 4}, {4, 8}, {6, 6}}, .pixels = 72, .shuffle = false};
   options.sizes = sizes;
   const Dataset plan = numbered(sizes.size()).batch_by_aspect(paint, options);
-  EXPECT_THAT(plan.describe(),
-              EndsWith(").batch_by_aspect(map=paint(number) -> number i64 [], image i32 [8,4], "
-                       "shapes=[(8, 4), (4, 8), 6], pixels=72, shuffle=False)"));
+  EXPECT_THAT(
+      plan.describe(),
+      EndsWith(").batch_by_aspect(map=<paint(number) -> number i64 [], image i32 [8,4]>, "
+               "shapes=[(8, 4), (4, 8), (6, 6)], pixels=72, shuffle=False, sizes=<6 sizes>)"));
   EXPECT_EQ(plan.batch_size(), 2U);
   EXPECT_THAT(plan.fields(), ElementsAre(FieldSpec{"number", DType::i64, {}},
                                          FieldSpec{"image", DType::i32, {kDynamic, kDynamic}}));

@@ -10,6 +10,7 @@
 
 #include <penstock/penstock.hpp>
 
+#include "src/sequence/catalog.hpp"
 #include "src/source/zip.hpp"
 #include "tests/sequence/texts.hpp"
 #include "tests/sequence/worlds.hpp"
@@ -514,6 +515,30 @@ TEST(Pack, RowsAreTheSameOnAnyWorldAndResumed) {
     const Dataset plan = rows.shuffle({.seed = random()}).repeat(2).batch(7, {.uneven = true});
     expect_the_same_on_any_world_and_resumed(plan, random);
   }
+}
+
+// States and plans hold it: what was written with one version is read with the next.
+TEST(Pack, OptionsInAFingerprintStayWhatTheyAre) {
+  EXPECT_EQ(sequence::options_in_fingerprint(PackOptions{.length = 8}), "pack(length=8)");
+  EXPECT_EQ(sequence::options_in_fingerprint(
+                PackOptions{.length = 8,
+                            .method = PackMethod::wrap,
+                            .long_documents = LongDocuments::truncate,
+                            .outputs = {PackOutput::tokens, PackOutput::loss_mask},
+                            .dtype = DType::i32,
+                            .pad = 3,
+                            .ignore = -1,
+                            .shift_labels = false,
+                            .labels_across_documents = true,
+                            .label_mask = "it's",
+                            .max_documents_per_row = 4,
+                            .seed = 9,
+                            .field = "text"}),
+            "pack(length=8, method=wrap, long_documents=truncate, outputs=[tokens, loss_mask], "
+            "dtype=i32, pad=3, ignore=-1, shift_labels=false, labels_across_documents=true, "
+            "label_mask=it's, max_documents_per_row=4, seed=9, field=text)");
+  EXPECT_EQ(sequence::options_in_fingerprint(BlockOptions{.length = 8, .stride = 4}),
+            "blocks(length=8, stride=4)");
 }
 
 }  // namespace

@@ -10,10 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 namespace augment {
 struct Operation;

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <utility>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// What happens to a last batch that is not full.
 enum class Remainder : std::uint8_t {

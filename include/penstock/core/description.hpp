@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 
-namespace penstock {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- what a source or a transform was made of, so that it can be made again in another process ----
 

@@ -10,7 +10,9 @@
 #include <utility>
 #include <variant>
 
-namespace penstock {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- the identity that every sample carries from the order to the delivered batch ----
 

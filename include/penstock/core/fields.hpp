@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
-namespace penstock {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- the names of an enum's values, as plans, Python and command lines have them ----
 
@@ -70,7 +72,8 @@ struct FieldInfo {
   double max = std::numeric_limits<double>::infinity();
   /// Of an object: whether it must be given.
   bool required = false;
-  /// Whether Python passes several of its structs as a mapping by this field, the first: {"image": ImageView(...)}.
+  /// Whether this field, the first, is the key where Python passes several such structs as a mapping:
+  /// {"image": ImageView(...)}.
   bool is_key = false;
 };
 

@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- the one clock that every measurement uses ----
 

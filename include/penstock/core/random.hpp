@@ -9,8 +9,9 @@
 #include <string_view>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- random numbers ----
 //

@@ -12,9 +12,10 @@
 #include <type_traits>
 #include <utility>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- an interval of numbers ----
 

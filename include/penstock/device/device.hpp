@@ -6,11 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/process.hpp>
 
 struct CUstream_st;
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// The same type as cudaStream_t.
 using StreamHandle = CUstream_st*;

@@ -11,12 +11,13 @@
 
 #include <penstock/augment/augmentation.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 namespace device {
 struct DeviceTransformNumbers;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
 
@@ -12,7 +13,8 @@
 ///
 /// Source  github.com/dmlc/dlpack, include/dlpack/dlpack.h: a stable binary interface, restated
 ///         here so that nothing has to be installed for it
-namespace penstock::dlpack {
+namespace PENSTOCK_EXPORT penstock {
+namespace dlpack {
 
 enum DeviceType : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3 };
 enum TypeCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kBool = 6 };
@@ -75,4 +77,5 @@ struct Extents {
 /// numpy's and the CUDA array interface's code, such as "<f4" or "|u1"; bf16 has none: empty.
 [[nodiscard]] std::string typestr_of(DType dtype);
 
-}  // namespace penstock::dlpack
+}  // namespace dlpack
+}  // namespace penstock

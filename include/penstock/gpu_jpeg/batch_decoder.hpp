@@ -9,13 +9,15 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/transform/crop.hpp>
 
-namespace penstock::gpu_jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace gpu_jpeg {
 
 /// One image of a batch.
 struct BatchImage {
@@ -100,4 +102,5 @@ class BatchDecoder {
   std::unique_ptr<GpuBatches> batches_;
 };
 
-}  // namespace penstock::gpu_jpeg
+}  // namespace gpu_jpeg
+}  // namespace penstock

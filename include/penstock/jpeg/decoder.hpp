@@ -12,10 +12,11 @@
 #include <utility>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// Why a JPEG was decoded by libjpeg-turbo rather than by Penstock's own decoder.
 enum class JpegFallback : std::uint8_t {

@@ -16,7 +16,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace penstock {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
 
 /// Which bytes an index belongs to: their number and a hash of all of them. A file that was changed
 /// has another key, whatever its name and modification time; so an index cannot be stale.

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// For transcode_jpeg.
 struct TranscodeJpegOptions {

@@ -16,6 +16,7 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/process.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
@@ -26,7 +27,7 @@
 /// DLPack's own structure (dlpack.h), which the libraries that take it define.
 struct DLManagedTensor;
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- the position of a loader, small enough to lie beside every checkpoint ----
 

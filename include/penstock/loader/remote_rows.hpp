@@ -23,8 +23,9 @@
 #include <string>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class Dataset;
 class Loader;

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <utility>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// When a mix ends.
 enum class MixUntil : std::uint8_t {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/device/device_transform.hpp>
 #include <penstock/plan/options.hpp>
@@ -24,7 +25,7 @@
 #include <penstock/source/tokens.hpp>
 #include <penstock/transform/transform.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 class Loader;
 namespace plan {
@@ -202,8 +203,8 @@ class Dataset {
   /// Those of prefetch_to_devices; empty before it.
   [[nodiscard]] std::vector<Device> devices() const;
   /// For people: the plan as the Python calls that make it, "image_folder(path='/data/train').shuffle(seed=7).batch(256)".
-  /// Options that have their defaults are left out. What no text can make, such as arrays in memory, functions and long
-  /// lists, is described.
+  /// Options that have their defaults are left out. What no such call can make is described: arrays in memory, functions,
+  /// streams, lists of more than 20 values; and Python has no `storage` option.
   [[nodiscard]] std::string describe() const;
 
   /// The plan as JSON, from which from_json makes it again: in another process, program or

@@ -14,11 +14,12 @@
 #include <vector>
 
 #include <penstock/batch/slicing.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/process.hpp>
 #include <penstock/order/mix.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// Cores that several loaders share. Give the same one to several loaders of a process (LoaderOptions::thread_budget) and no more
 /// than `threads` of their threads work at a time, whichever of them have something to do: a

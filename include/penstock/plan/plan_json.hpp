@@ -12,13 +12,14 @@
 #include <vector>
 
 #include <penstock/core/description.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/transform/transform.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// Which names stand for which sources, transforms and functions when a plan is read. A value; a
 /// new one contains the library's own: image_folder, webdataset, tfrecord, arrays, numbers and zip;

@@ -22,12 +22,13 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/storage/object_storage.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// For Preparation and prepare_shards.
 struct PrepareOptions {

@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/loader/loader.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct EpochReport {
   std::uint32_t epoch = 0;

@@ -8,10 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// What is done with a sample that is longer than the last bucket.
 enum class LongSamples : std::uint8_t {

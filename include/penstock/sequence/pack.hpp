@@ -7,11 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/source.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- all documents one behind the other, cut into blocks of one length ----
 

@@ -12,9 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/source/source.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// One array file whose rows are one field of the records.
 struct ArrayField {

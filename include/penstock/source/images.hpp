@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/storage/object_storage.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// Which files are images, and where a flat folder's labels are.
 struct ImageFolderOptions {

@@ -12,11 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/storage/object_storage.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- which files make up a sharded data set, and where their indexes are kept ----
 

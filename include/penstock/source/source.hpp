@@ -12,10 +12,11 @@
 
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- a field of a source under another name ----
 

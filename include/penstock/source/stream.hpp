@@ -23,11 +23,12 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/source.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// Records that are numbered by their arrival: number i is the i-th that arrived. There is no
 /// random access to what has not arrived, no second epoch and no resume; a shuffle works by window.

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// For source::token_files.
 struct TokenFileOptions {

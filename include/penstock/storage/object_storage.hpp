@@ -10,7 +10,9 @@
 #include <optional>
 #include <string>
 
-namespace penstock {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
 
 /// Objects, or the parts of them that were read, kept on a local disk. Speed only: an entry counts
 /// for one object with one ETag, holds a checksum, and is read again from the storage when it is

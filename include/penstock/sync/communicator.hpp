@@ -10,13 +10,14 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/process.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/sync/rendezvous.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// A collective failed: a peer died, timed out, ended, or made another call. The message names it.
 /// The communicator cannot be used from then on: later calls throw the same error again.

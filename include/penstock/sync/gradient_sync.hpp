@@ -10,11 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/sync/communicator.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// No bucket is larger, but for one that holds a single gradient which is.
 struct BucketLimits {

@@ -10,9 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/process.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct RendezvousOptions {
   /// How long to wait for the others to come, and for a key.

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/process.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/device/device.hpp>
 #include <penstock/sync/communicator.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct ReplicasOptions {
   /// How long a replica waits in a collective for others of this process. The communicator

@@ -6,11 +6,12 @@
 #include <filesystem>
 #include <functional>
 
+#include <penstock/core/export.hpp>
 #include <penstock/plan/dataset.hpp>
 #include <penstock/plan/plan_json.hpp>
 #include <penstock/source/source.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 /// Which set to make, and where to keep it. The set is a function of count, seed and classes.
 struct SyntheticImagesOptions {

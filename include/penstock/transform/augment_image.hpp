@@ -5,9 +5,10 @@
 #include <vector>
 
 #include <penstock/augment/augmentation.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/transform/transform.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct AugmentImageOptions {
   static constexpr const char* kName = "augment_image";  ///< in plans

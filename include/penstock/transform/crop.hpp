@@ -8,11 +8,12 @@
 #include <utility>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 namespace transform {
 struct CropKind;

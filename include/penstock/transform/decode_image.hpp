@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/decoder.hpp>
@@ -15,7 +16,7 @@
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/transform.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 // ---- a decoded image becomes a crop of fixed size ----
 

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 
-namespace penstock {
+namespace PENSTOCK_EXPORT penstock {
 
 struct ShrinkJpegOptions {
   int longest_side = 0;  ///< of the result, in pixels

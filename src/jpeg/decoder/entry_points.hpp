@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 
 #include "src/jpeg/decoder/header.hpp"
@@ -13,7 +14,8 @@
 #include "src/jpeg/decoder/scan.hpp"
 #include "src/jpeg/decoder/unstuff.hpp"
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// The index of an image: of `points`, which go as far as its data are valid, the last one before
 /// every MCU row; where restart markers divide the rows, only the first: these are found quickly.
@@ -35,4 +37,5 @@ namespace penstock::jpeg {
 /// True where it will not come to that: `bit` is as far as it decodes, within `segment`.
 [[nodiscard]] bool ends_before_file(const Segment& segment, std::uint64_t bit) noexcept;
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

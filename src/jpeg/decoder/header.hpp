@@ -8,9 +8,11 @@
 #include <optional>
 #include <span>
 
+#include <penstock/core/export.hpp>
 #include <penstock/jpeg/decoder.hpp>
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// A Huffman table as the file gives it.
 struct HuffmanSpec {
@@ -65,4 +67,5 @@ struct JpegHeader {
 [[nodiscard]] std::optional<JpegFallback> read_jpeg_header(std::span<const std::byte> bytes,
                                                            JpegHeader& header);
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <penstock/core/export.hpp>
+
 #include "src/core/host_device.hpp"
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/header.hpp"
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// Bits that one look-up sees.
 inline constexpr int kWindowBits = 10;
@@ -136,4 +139,5 @@ class EntropyTables {
 /// block, and what they move on, likewise a block's worth more at the end.
 void make_skip_table(const SymbolTable& single, SymbolTable& several);
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

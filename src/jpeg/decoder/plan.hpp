@@ -3,13 +3,15 @@
 
 #include <cstdint>
 
+#include <penstock/core/export.hpp>
 #include <penstock/jpeg/decoder.hpp>
 
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/header.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// What is left of `pixels` in an image that is decoded at 1/scale of its size.
 [[nodiscard]] constexpr int scaled_down(int pixels, int scale) noexcept {
@@ -45,4 +47,5 @@ struct RegionPlan {
   }
 };
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

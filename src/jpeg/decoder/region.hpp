@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 
@@ -21,7 +22,8 @@
 #include "src/jpeg/decoder/unstuff.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// What is known of an image beforehand, and what is to be found out.
 struct IndexUse {
@@ -125,4 +127,5 @@ class JpegRegion final : public RowSource {
   std::vector<const std::uint8_t*> pointers_;
 };
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

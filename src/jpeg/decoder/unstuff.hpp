@@ -6,10 +6,13 @@
 #include <span>
 #include <vector>
 
+#include <penstock/core/export.hpp>
+
 #include "src/jpeg/decoder/chunk.hpp"
 #include "src/jpeg/decoder/huffman.hpp"
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// Zero bytes behind the data. Readers load whole words, and look at where they are once a chunk at
 /// least, which has no more symbols than coefficients.
@@ -72,4 +75,5 @@ class Unstuffed {
 [[nodiscard]] std::size_t find_markers(std::span<const std::uint8_t> bytes,
                                        std::span<std::uint32_t> at);
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

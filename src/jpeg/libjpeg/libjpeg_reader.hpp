@@ -8,12 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/jpeg/decoder.hpp>
 
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// Decodes one JPEG after another with libjpeg-turbo, with accurate DCT. Every rectangle equals
 /// that of the whole image.
@@ -93,4 +95,5 @@ class JpegReader final : public RowSource {
   std::vector<const std::uint8_t*> pointers_;
 };
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

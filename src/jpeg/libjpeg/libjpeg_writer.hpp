@@ -7,9 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/core/export.hpp>
+
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// What pixels are, and how they are to be encoded.
 struct JpegFormat {
@@ -71,4 +74,5 @@ class LibjpegWriter {
   Destination destination_{};
 };
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <span>
 
+#include <penstock/core/export.hpp>
 #include <penstock/core/tensor.hpp>
 
-namespace penstock::jpeg {
+namespace PENSTOCK_EXPORT penstock {
+namespace jpeg {
 
 /// The orientation tag of an APP1 segment's payload, 1 to 8; 0 where there is none that is valid.
 ///
@@ -30,4 +32,5 @@ struct Orientation {
                               int stored_height) const noexcept;
 };
 
-}  // namespace penstock::jpeg
+}  // namespace jpeg
+}  // namespace penstock

@@ -138,8 +138,8 @@ std::vector<std::string> normalised(const std::vector<std::string>& extensions) 
 
 }  // namespace
 
-SourcePtr source::image_folder(const std::filesystem::path& root, ImageFolderOptions options) {
-  return described_image_folder(root, options, describe_image_folder(root, options));
+SourcePtr source::image_folder(const std::filesystem::path& path, ImageFolderOptions options) {
+  return described_image_folder(path, options, describe_image_folder(path, options));
 }
 
 SourcePtr source::described_image_folder(const std::filesystem::path& root,

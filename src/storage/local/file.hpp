@@ -11,8 +11,10 @@
 #include <utility>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 
-namespace penstock::storage {
+namespace PENSTOCK_EXPORT penstock {
+namespace storage {
 
 /// An open file descriptor.
 class FileDescriptor {
@@ -77,4 +79,5 @@ struct MappedFile {
 /// Errors  Error  the file cannot be opened or mapped, or is not a regular file
 [[nodiscard]] MappedFile map_file(const std::filesystem::path& path);
 
-}  // namespace penstock::storage
+}  // namespace storage
+}  // namespace penstock

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/export.hpp>
 #include <penstock/sync/rendezvous.hpp>
 
-namespace penstock::sync {
+namespace PENSTOCK_EXPORT penstock {
+namespace sync {
 
 using SteadyClock = std::chrono::steady_clock;
 using Deadline = SteadyClock::time_point;
@@ -95,4 +97,5 @@ class Links {
   [[nodiscard]] virtual std::optional<std::string> explanation() { return std::nullopt; }
 };
 
-}  // namespace penstock::sync
+}  // namespace sync
+}  // namespace penstock

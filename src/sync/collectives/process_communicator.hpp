@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include <penstock/core/export.hpp>
 #include <penstock/sync/communicator.hpp>
 
 #include "src/sync/collectives/links.hpp"
 
-namespace penstock::sync {
+namespace PENSTOCK_EXPORT penstock {
+namespace sync {
 
 /// Before a collective every process learns what every other one is about to do; so a difference is
 /// an error on all, and no bytes are taken for those of another call. These heads go up a binomial tree to process 0, and all of
@@ -122,4 +124,5 @@ class ProcessCommunicator final : public Communicator {
   std::optional<PendingCall> pending_;  // the call in progress
 };
 
-}  // namespace penstock::sync
+}  // namespace sync
+}  // namespace penstock
