@@ -109,7 +109,7 @@ std::optional<Step> Run::next() {
   Lock lock(mutex_);
   if (stopped_) return std::nullopt;
   check_consumers_aligned();
-  if (fetch(lock, consumers_.front().step, consumers_) != Fetched::step) return std::nullopt;
+  if (fetch(lock, consumers_) != Fetched::step) return std::nullopt;
   InFlight& batch = *pending_.front();
   held_steps_->fetch_add(1);
   // The caller's references are counted apart from those that a worker may not have dropped yet.
@@ -126,7 +126,7 @@ std::optional<Step> Run::next() {
 std::optional<DeviceBatch> Run::next_part(std::size_t part) {
   Lock lock(mutex_);
   Consumer& consumer = consumers_[part];
-  if (fetch(lock, consumer.step, {&consumer, 1}) != Fetched::step) return std::nullopt;
+  if (fetch(lock, {&consumer, 1}) != Fetched::step) return std::nullopt;
   InFlight& batch = *pending_[consumer.step - progress_.step];
   consumer.held->fetch_add(1);
   const std::shared_ptr<const StepInfo> info(
@@ -141,13 +141,13 @@ bool Run::wait_for(std::chrono::nanoseconds timeout) {
   Lock lock(mutex_);
   if (stopped_) return true;
   check_consumers_aligned();
-  return fetch(lock, consumers_.front().step, consumers_, deadline_in(timeout)) != Fetched::late;
+  return fetch(lock, consumers_, deadline_in(timeout)) != Fetched::late;
 }
 
 bool Run::wait_for_part(std::size_t part, std::chrono::nanoseconds timeout) {
   Lock lock(mutex_);
   Consumer& consumer = consumers_[part];
-  return fetch(lock, consumer.step, {&consumer, 1}, deadline_in(timeout)) != Fetched::late;
+  return fetch(lock, {&consumer, 1}, deadline_in(timeout)) != Fetched::late;
 }
 
 bool Run::wait_for_epoch(std::chrono::nanoseconds timeout) {
@@ -178,10 +178,9 @@ std::optional<std::shared_ptr<InFlight>> Run::look_ahead(Lock& lock, Deadline de
   return batch;
 }
 
-Run::Fetched Run::fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
-                        Deadline deadline) {
+Run::Fetched Run::fetch(Lock& lock, std::span<Consumer> waiting, Deadline deadline) {
   while (!stopped_) {
-    if (step < fetched_) {
+    if (waiting.front().step < fetched_) {
       for (Consumer& consumer : waiting) consumer.meter.pass(now_ns());
       return Fetched::step;
     }

@@ -90,9 +90,9 @@ class Run {
   [[nodiscard]] std::vector<Fact> facts_locked() const;
   void restart_for_waiters();
   void restart_from(std::uint64_t step, EngineConfig config, bool is_new_run = true);
-  /// Makes sure that `step` lies in pending_, unless the data ends before it or it is too late.
-  [[nodiscard]] Fetched fetch(Lock& lock, std::uint64_t step, std::span<Consumer> waiting,
-                              Deadline deadline = kNever);
+  /// Makes sure that the next step of the first of these consumers, who wait, lies in pending_, unless the data ends before it
+  /// or it is too late. A restore() in the meantime gives them another next step.
+  [[nodiscard]] Fetched fetch(Lock& lock, std::span<Consumer> waiting, Deadline deadline = kNever);
   /// The batch that is to be taken next, filled or not; null at the end, none when it is too late.
   [[nodiscard]] std::optional<std::shared_ptr<InFlight>> look_ahead(Lock& lock, Deadline deadline);
   /// The batch, null at the end of the data; none when it is too late.

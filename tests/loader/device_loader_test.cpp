@@ -1,12 +1,15 @@
 // One consumer thread per device: SEMANTICS D6, D7 and F1.
+#include <array>
 #include <atomic>
 #include <latch>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "src/core/interruption.hpp"
 #include "tests/loader/fakes.hpp"
 
 namespace penstock {
@@ -215,6 +218,38 @@ TEST(DeviceLoader, StopWakesConsumersThatWait) {
   EXPECT_GE(batches, 4);
   EXPECT_FALSE(loader.next().has_value());
   EXPECT_FALSE(loader.next_epoch().has_value());
+}
+
+// They waited for a step behind those that there are slots for, which no thread would ever take.
+TEST(DeviceLoader, ConsumersThatWaitGoOnWhereARestoreLeadsThem) {
+  const auto source = fake(100);
+  std::latch reading(1);
+  std::atomic<bool> blocks = true;
+  source->on_read = [&](std::uint64_t number) {
+    if (number != 40 || !blocks.exchange(false)) return;
+    reading.count_down();
+    while (!core::Interruption::is_requested()) std::this_thread::yield();
+  };
+  Loader loader =
+      Dataset(source).batch(4).prefetch_to_devices(host_devices(2)).loader({.threads = 1});
+  const LoaderState start = loader.state();
+  std::array<std::vector<std::uint64_t>, 2> steps;
+  std::atomic<int> batches = 0;
+  std::vector<std::jthread> consumers;
+  for (std::size_t part = 0; part < 2; ++part)
+    consumers.emplace_back([&, part] {
+      DeviceLoader device = loader.device(part);
+      for (int k = 0; k < 12; ++k) {
+        steps[part].push_back(device.next()->step());
+        ++batches;
+      }
+    });
+  reading.wait();
+  wait_until([&] { return batches == 20; });
+  loader.restore(start);
+  consumers.clear();
+  EXPECT_THAT(steps[0], testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1));
+  EXPECT_EQ(steps[1], steps[0]);
 }
 
 TEST(DeviceLoader, StopEndsTheDataAlsoWhereDevicesAreApart) {
