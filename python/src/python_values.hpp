@@ -37,7 +37,7 @@ concept HasFields = requires(T& value, AnyVisitor& visit) {
 /// Specialised for each struct of options that is a class in Python:
 ///
 ///   static constexpr const char* kName = "ImageView";
-///   static constexpr const char* kByPosition[] = {"crop"};  // fields that may be passed without their names, and that repr() always has
+///   static constexpr const char* kByPosition[] = {"crop"};  // may be passed without its name; always in repr()
 template <class T>
 struct PythonClass;
 template <class T>

@@ -113,23 +113,25 @@ class CallWriter {
     return fmt::format("map({})", transform::describe(*map.transform));
   }
   std::string operator()(const Batch& batch) const {
-    std::vector<core::Argument> options = core::changed_arguments(batch.options);
+    const char* name = batch.kName;
+    int unnamed = 0;
     std::vector<core::Argument> arguments;
     if (const ByLengthOptions* const by_length = batch.by_length()) {
+      name = "batch_by_length";
       arguments = core::changed_arguments(*by_length);
     } else if (const ByAspect* const by_aspect = batch.by_aspect()) {
+      name = "batch_by_aspect";
       arguments = core::changed_arguments(by_aspect->options);
       arguments.insert(arguments.begin(),
                        {"map", fmt::format("<{}>", transform::describe(*by_aspect->maps.front()))});
       arguments.push_back({"sizes", fmt::format("<{} sizes>", by_aspect->sizes->size())});
     } else {
+      unnamed = traits_of_kind<Batch>().unnamed;
       arguments.push_back({"global_batch", core::value_text(batch.global_batch)});
-      options.insert(options.begin(), arguments.front());
-      return core::call_text(batch.kName, options, 1);
     }
+    const std::vector<core::Argument> options = core::changed_arguments(batch.options);
     arguments.insert(arguments.end(), options.begin(), options.end());
-    return core::call_text(batch.by_length() != nullptr ? "batch_by_length" : "batch_by_aspect",
-                           arguments);
+    return core::call_text(name, arguments, unnamed);
   }
   std::string operator()(const Prefetch& prefetch) const {
     std::vector<std::string> devices;
