@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "tests/asleep.hpp"
+#include "tests/free_port.hpp"
 #include "tests/pipelines/run_program.hpp"
 #include "tests/project_path.hpp"
 
@@ -37,6 +38,7 @@ TEST_F(Throughput, ReadmeShowsLinesOfTheReport) {
 TEST_F(Throughput, ProcessesShareWhatTheyLearnOfJpegs) {
   const auto indexed = [&](const std::string& index, const std::string& name) {
     std::vector<pid_t> children;
+    const std::string port = std::to_string(test::free_port());
     for (int rank = 0; rank < 4; ++rank)
       children.push_back(
           start({"--data", photos().string(), "--crop", "32", "--batch", "12", "--seed", "7",
@@ -48,7 +50,7 @@ TEST_F(Throughput, ProcessesShareWhatTheyLearnOfJpegs) {
                  {"LOCAL_RANK", std::to_string(rank)},
                  {"LOCAL_WORLD_SIZE", "4"},
                  {"MASTER_ADDR", "127.0.0.1"},
-                 {"MASTER_PORT", "29555"}},
+                 {"MASTER_PORT", port}},
                 name + std::to_string(rank)));
     double least = 1;
     for (int rank = 0; rank < 4; ++rank) {

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
+#include "tests/free_port.hpp"
 #include "tests/pipelines/run_program.hpp"
 
 namespace penstock {
@@ -68,7 +69,7 @@ class TrainClassifier : public Throughput {
 
   /// Of processes of one launch with these flags.
   std::vector<Outcome> processes_with(const std::vector<std::vector<std::string>>& flags) {
-    const std::string port = std::to_string(20'000 + (getpid() + 5'000) % 10'000);
+    const std::string port = std::to_string(test::free_port());
     std::vector<pid_t> processes;
     for (std::size_t rank = 0; rank < flags.size(); ++rank)
       processes.push_back(start(flags[rank], 0,
@@ -194,14 +195,15 @@ TEST_F(TrainClassifier, AFileThatOneProcessLacksIsToldAtOnce) {
 
 TEST_F(TrainClassifier, WhoDoesNotComeInTimeIsNamed) {
   const auto begin = std::chrono::steady_clock::now();
-  const Outcome outcome = finish(start(small({"--join-timeout", "1"}), 0,
-                                       variables({{"RANK", "0"},
-                                                  {"LOCAL_RANK", "0"},
-                                                  {"WORLD_SIZE", "3"},
-                                                  {"LOCAL_WORLD_SIZE", "3"},
-                                                  {"MASTER_ADDR", "127.0.0.1"},
-                                                  {"MASTER_PORT", "29571"},
-                                                  {"TORCHELASTIC_RUN_ID", "test"}})));
+  const Outcome outcome =
+      finish(start(small({"--join-timeout", "1"}), 0,
+                   variables({{"RANK", "0"},
+                              {"LOCAL_RANK", "0"},
+                              {"WORLD_SIZE", "3"},
+                              {"LOCAL_WORLD_SIZE", "3"},
+                              {"MASTER_ADDR", "127.0.0.1"},
+                              {"MASTER_PORT", std::to_string(test::free_port())},
+                              {"TORCHELASTIC_RUN_ID", "test"}})));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("these did not join within 1 s: 1, 2"));
@@ -248,7 +250,7 @@ TEST_F(TrainClassifier, SurvivorsOfAKilledProcessNameItAndARestartGoesOn) {
                                 rank));
     return processes;
   };
-  const std::string port = std::to_string(20'000 + getpid() % 10'000);
+  const std::string port = std::to_string(test::free_port());
   auto processes = world({"--checkpoint", checkpoint, "--checkpoint-every", "5"}, port.c_str());
   while (!fs::exists(checkpoint)) {
     ASSERT_EQ(waitpid(processes[0], nullptr, WNOHANG), 0) << read_file(folder_ / "err0");

@@ -20,7 +20,7 @@
 #include <penstock/sync/rendezvous.hpp>
 
 #include "src/sync/rendezvous/tcp.hpp"
-#include "tests/sync/free_port.hpp"
+#include "tests/free_port.hpp"
 #include "tests/variables.hpp"
 
 namespace penstock {
@@ -36,9 +36,10 @@ using testing::ThrowsMessage;
 
 constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";
 
-std::string key_of(const Variables::Values& variables, const RendezvousOptions& options = {}) {
+std::string key_of(const Variables::Values& variables, const RendezvousOptions& options = {},
+                   std::uint16_t port = 1) {
   const Variables set(variables);
-  return sync::launch_key(options).bytes;
+  return sync::launch_key(options, port).bytes;
 }
 
 #ifdef PENSTOCK_HAVE_OPENSSL
@@ -47,7 +48,7 @@ constexpr bool kHasSecrets = true;
 constexpr bool kHasSecrets = false;
 #endif
 
-TEST(LaunchKey, DiffersBetweenRunsRestartsAndSecrets) {
+TEST(LaunchKey, DiffersBetweenRunsRestartsPortsAndSecrets) {
   const std::string plain = key_of({});
   EXPECT_EQ(plain, key_of({{"TORCHELASTIC_RUN_ID", "none"}})) << "torchrun's name for every run";
   const std::vector<std::string> all{
@@ -56,6 +57,7 @@ TEST(LaunchKey, DiffersBetweenRunsRestartsAndSecrets) {
       key_of({{"TORCHELASTIC_RUN_ID", "a"}, {"TORCHELASTIC_RESTART_COUNT", "1"}}),
       key_of({{"PENSTOCK_RUN_ID", "a"}}),
       key_of({}, {.run_id = "a"}),
+      key_of({}, {}, 11),
   };
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) EXPECT_NE(all[i], all[j]) << i << " and " << j;
@@ -82,7 +84,7 @@ TEST(LaunchKey, ASecretIsReadFromItsFile) {
         (void)key_of({{"PENSTOCK_SECRET_FILE", file.string()}});
       },
       ThrowsMessage<Error>(AllOf(HasSubstr(file.string()), HasSubstr("No such file"))));
-  EXPECT_EQ(key_of({{"PENSTOCK_SECRET_FILE", "/dev/zero"}}).size(), 4096U + 3U)
+  EXPECT_EQ(key_of({{"PENSTOCK_SECRET_FILE", "/dev/zero"}}).size(), 4096U + 5U)
       << "not read to its end";
 }
 
@@ -122,29 +124,47 @@ TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
   EXPECT_THAT(warned("10.1.2.3", {.secret = kSecret}), IsEmpty());
 }
 
-// Two launches of the same command at the same port, the processes of both in any order.
-TEST(LaunchKey, TwoLaunchesAtOnePortDoNotMix) {
-  const std::uint16_t port = test::free_port();
+struct LaunchOf {
+  std::string run_id;
+  std::uint16_t port = 0;
+};
+
+// Two launches of the same command, the processes of both in any order.
+void expect_not_to_mix(const LaunchOf& one, const LaunchOf& other) {
   // Kept until all have read: a rendezvous ends with its process 0.
   std::array<std::shared_ptr<Rendezvous>, 4> meetings;
-  const auto come = [&](std::shared_ptr<Rendezvous>& meeting, const std::string& run,
+  const auto come = [&](std::shared_ptr<Rendezvous>& meeting, const LaunchOf& launch,
                         std::uint32_t rank) {
+    const std::string name = fmt::format("'{}' at port {}", launch.run_id, launch.port);
     try {
-      meeting =
-          Rendezvous::at("127.0.0.1", port, rank, 2, {.timeout = Seconds(300), .run_id = run});
-      meeting->set(fmt::format("from {}", rank), run);
-      EXPECT_EQ(meeting->get(fmt::format("from {}", 1 - rank)), run);
+      meeting = Rendezvous::at("127.0.0.1", launch.port, rank, 2,
+                               {.timeout = Seconds(60), .run_id = launch.run_id});
+      meeting->set(fmt::format("from {}", rank), name);
+      EXPECT_EQ(meeting->get(fmt::format("from {}", 1 - rank)), name);
     } catch (const Error& error) {
-      ADD_FAILURE() << "process " << rank << " of " << run << ": " << error.what();
+      ADD_FAILURE() << "process " << rank << " of " << name << ": " << error.what();
     }
   };
   std::vector<std::jthread> all;
-  for (const auto& [run, rank] : {std::pair{"a", 0U}, {"b", 0U}, {"b", 1U}, {"a", 1U}}) {
-    all.emplace_back([&come, &meeting = meetings[all.size()], run = run, rank = rank] {
-      come(meeting, run, rank);
+  for (const auto& [launch, rank] : {std::pair{&one, 0U}, {&other, 1U}, {&other, 0U}, {&one, 1U}}) {
+    all.emplace_back([&come, &meeting = meetings[all.size()], launch = launch, rank = rank] {
+      come(meeting, *launch, rank);
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
+}
+
+TEST(LaunchKey, TwoLaunchesAtOnePortDoNotMix) {
+  const std::uint16_t port = test::free_port();
+  expect_not_to_mix({"a", port}, {"b", port});
+}
+
+// A process looks for its process 0 at the next ports, too, and another launch may be there.
+TEST(LaunchKey, TwoLaunchesAtNeighbouringPortsDoNotMix) {
+  const std::uint16_t port = test::free_port();
+  const auto next = static_cast<std::uint16_t>(port + 1);
+  expect_not_to_mix({"", next}, {"", port});
+  expect_not_to_mix({"the same", next}, {"the same", port});
 }
 
 // Listens to a process that joins, then tries to join in its place with what it has heard.
@@ -162,10 +182,10 @@ TEST(LaunchKey, WhatWasOverheardLetsNobodyIn) {
   });
 
   // Between the two: hands on what both say.
-  const auto between = sync::listen_at("127.0.0.1", 0);
-  std::jthread guest([&, between_port = sync::port_of(*between)] {
-    EXPECT_THROW((void)Rendezvous::at("127.0.0.1", between_port, 1, 2, options), Error);
-  });
+  const auto between = sync::listen_at("127.0.0.2", port);
+  ASSERT_TRUE(between);
+  std::jthread guest(
+      [&] { EXPECT_THROW((void)Rendezvous::at("127.0.0.2", port, 1, 2, options), Error); });
   const auto read_some = [](int fd) {
     std::array<char, 4096> bytes{};
     const ssize_t count = ::recv(fd, bytes.data(), bytes.size(), 0);

@@ -36,8 +36,8 @@
 #include "src/sync/rendezvous/rendezvous_server.hpp"
 #include "src/sync/rendezvous/tcp.hpp"
 #include "tests/asleep.hpp"
+#include "tests/free_port.hpp"
 #include "tests/sanitized.hpp"
-#include "tests/sync/free_port.hpp"
 
 namespace penstock {
 namespace {
@@ -354,7 +354,7 @@ TEST(Strangers, PushOutNobodyWhoHasSaidHello) {
       ADD_FAILURE() << error.what();
     }
   });
-  const sync::LaunchKey key = sync::launch_key({.run_id = "r"});
+  const sync::LaunchKey key = sync::launch_key({.run_id = "r"}, port);
   // What the guest is answered at last.
   const auto join_among_strangers = [&]() -> std::optional<Frame> {
     const Socket guest = stranger_at(port);

@@ -21,7 +21,7 @@
 #include <penstock/sync/rendezvous.hpp>
 
 #include "src/sync/rendezvous/tcp.hpp"
-#include "tests/sync/free_port.hpp"
+#include "tests/free_port.hpp"
 
 namespace penstock {
 namespace {

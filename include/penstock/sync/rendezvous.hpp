@@ -68,7 +68,8 @@ class Rendezvous {
   ///         std::invalid_argument  port 0, which the others cannot know
   [[nodiscard]] static std::shared_ptr<Rendezvous> from_environment(
       const RendezvousOptions& options = {});
-  /// The same at the given address and port.
+  /// The same at the given address and port. All processes give the same port: launches with different ones do not mix, even
+  /// where the four ports overlap that each of them may use.
   [[nodiscard]] static std::shared_ptr<Rendezvous> at(const std::string& address,
                                                       std::uint16_t port, std::uint32_t rank,
                                                       std::uint32_t world,

@@ -92,14 +92,14 @@ std::string prove(const LaunchKey& key, const std::string& text) {
 
 }  // namespace
 
-LaunchKey launch_key(const RendezvousOptions& options) {
+LaunchKey launch_key(const RendezvousOptions& options, std::uint16_t port) {
   const auto [id, is_of_one_launch] =
       options.run_id.empty() ? id_of_the_launcher() : LauncherId{options.run_id, true};
   const std::string secret = secret_of(options);
   // A restart is another launch of the same run.
   const std::string_view restart =
       options.run_id.empty() ? variable("TORCHELASTIC_RESTART_COUNT") : "";
-  return {.bytes = fmt::format("{} {}{} {}", id.size(), id, restart, secret),
+  return {.bytes = fmt::format("{} {} {}{} {}", port, id.size(), id, restart, secret),
           .has_id = is_of_one_launch,
           .has_secret = !secret.empty()};
 }

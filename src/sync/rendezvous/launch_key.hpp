@@ -16,10 +16,12 @@ struct LaunchKey {
   bool has_secret = false;  ///< strangers cannot know it
 };
 
-/// From the options, or else from the launcher's variables, PENSTOCK_RUN_ID, PENSTOCK_SECRET and PENSTOCK_SECRET_FILE.
+/// From the options, or else from the launcher's variables, PENSTOCK_RUN_ID, PENSTOCK_SECRET and PENSTOCK_SECRET_FILE; and
+/// from the port that all processes of the launch were given. Process 0 may listen at one of the next ports, where another
+/// launch's processes look for theirs.
 ///
 /// Errors  Error  the secret is short, or its file cannot be read; a secret in a build without OpenSSL
-[[nodiscard]] LaunchKey launch_key(const RendezvousOptions& options);
+[[nodiscard]] LaunchKey launch_key(const RendezvousOptions& options, std::uint16_t port);
 /// A key of which nobody but its readers knows.
 [[nodiscard]] LaunchKey ticket_key(std::string token);
 

@@ -94,10 +94,11 @@ void warn_of_strangers(const std::string& address, const LaunchKey& key,
   if (key.has_secret || (key.has_id && sync::is_within_machine(address))) return;
   options.on_warning(fmt::format(
       "the processes meet at {} without a secret: {}", address,
-      key.has_id ? "whoever reaches it can take a process's place; give all of them the same "
-                   "PENSTOCK_SECRET_FILE"
-                 : "nothing tells this launch from another one there; give all of them the same "
-                   "PENSTOCK_SECRET_FILE, or a PENSTOCK_RUN_ID that no other launch has"));
+      key.has_id
+          ? "whoever reaches it can take a process's place; give all of them the same "
+            "PENSTOCK_SECRET_FILE"
+          : "nothing tells this launch from another one at that port; give all of them the same "
+            "PENSTOCK_SECRET_FILE, or a PENSTOCK_RUN_ID that no other launch has"));
 }
 
 void require_rank(std::uint32_t rank, std::uint32_t world) {
@@ -582,7 +583,7 @@ std::shared_ptr<Rendezvous> Rendezvous::at(const std::string& address, std::uint
     if (port == 0)
       throw std::invalid_argument(
           "expected a port from 1 to 65535 that all processes know, found 0");
-    const LaunchKey key = sync::launch_key(options);
+    const LaunchKey key = sync::launch_key(options, port);
     std::vector<Place> places;
     if (rank == 0) {
       warn_of_strangers(address, key, options);

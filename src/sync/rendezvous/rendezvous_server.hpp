@@ -18,8 +18,7 @@ inline constexpr const char* kRendezvousMagic = "penstock rendezvous 3";
 /// What is said where proofs are wrong, on either side.
 inline constexpr const char* kAnotherRun =
     "a process of another run, or with another secret, listens there (at an address all processes "
-    "need one launcher's run, or the "
-    "same run_id, and the same PENSTOCK_SECRET)";
+    "need the same port, one launcher's run or the same run_id, and the same PENSTOCK_SECRET)";
 
 /// Keeps the keys, and tells every process which others have left, or hold them up. It listens until all have come; who has
 /// not proven in time that it is one of us, or says more than that takes, is dropped.

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/sync/rendezvous/tcp.hpp"
+#include "tests/free_port.hpp"
 
 namespace penstock::test {
 
@@ -108,7 +108,7 @@ class ProcessesTest : public testing::Test {
   }
 
   fs::path folder_ = fs::temp_directory_path() / fmt::format("penstock-sync-{}", ::getpid());
-  std::uint16_t port_ = sync::port_of(*sync::listen_at("127.0.0.1", 0));
+  std::uint16_t port_ = test::free_port();
 };
 
 }  // namespace penstock::test
