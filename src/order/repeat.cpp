@@ -203,6 +203,7 @@ OrderPtr repeat(OrderPtr input, std::optional<std::int64_t> times) {
   return std::make_shared<Repeat>(std::move(input), count, count * input_size,
                                   static_cast<std::uint32_t>(count * input_epochs));
 }
+
 OrderPtr repeat_each(OrderPtr input, std::int64_t times) {
   order::refuse_stream(*input, "repeat_each");
   const auto fail = [&](const std::string& why) {

@@ -138,7 +138,7 @@ void expect_not_to_mix(const LaunchOf& one, const LaunchOf& other) {
     const std::string name = fmt::format("'{}' at port {}", launch.run_id, launch.port);
     try {
       meeting = Rendezvous::at("127.0.0.1", launch.port, rank, 2,
-                               {.timeout = Seconds(60), .run_id = launch.run_id});
+                               {.timeout = Seconds(300), .run_id = launch.run_id});
       meeting->set(fmt::format("from {}", rank), name);
       EXPECT_EQ(meeting->get(fmt::format("from {}", 1 - rank)), name);
     } catch (const Error& error) {

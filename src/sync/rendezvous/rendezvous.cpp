@@ -94,11 +94,11 @@ void warn_of_strangers(const std::string& address, const LaunchKey& key,
   if (key.has_secret || (key.has_id && sync::is_within_machine(address))) return;
   options.on_warning(fmt::format(
       "the processes meet at {} without a secret: {}", address,
-      key.has_id
-          ? "whoever reaches it can take a process's place; give all of them the same "
-            "PENSTOCK_SECRET_FILE"
-          : "nothing tells this launch from another one at that port; give all of them the same "
-            "PENSTOCK_SECRET_FILE, or a PENSTOCK_RUN_ID that no other launch has"));
+      key.has_id ? "whoever reaches it can take a process's place; give all of them the same "
+                   "PENSTOCK_SECRET_FILE"
+                 : "nothing tells this launch from another one at the same port; give all of them "
+                   "the same "
+                   "PENSTOCK_SECRET_FILE, or a PENSTOCK_RUN_ID that no other launch has"));
 }
 
 void require_rank(std::uint32_t rank, std::uint32_t world) {
