@@ -135,22 +135,29 @@ Engine::Engine(EngineConfig config, std::uint64_t first, std::optional<std::uint
       gpu != devices.end())
     device::pin_host_memory(*memory, *gpu);
   ring_ = staging::StagingRing::make(memory, memory->bytes(), slots, slot_bytes);
-  rows_ = std::make_unique<RowThreads>(
-      config_.recipes,
-      RowThreadOptions{.threads = config_.threads,
-                       .io_threads = io_threads_,
-                       .record_limit = record_limit,
-                       .budget = config_.thread_budget},
-      [this](const std::shared_ptr<InFlight>& batch) { complete(batch); },
-      [this](InFlight& batch, std::exception_ptr error) { give_up(batch, std::move(error)); });
+  rows_ = std::make_unique<RowThreads>(config_.recipes,
+                                       RowThreadOptions{.threads = config_.threads,
+                                                        .io_threads = io_threads_,
+                                                        .record_limit = record_limit,
+                                                        .budget = config_.thread_budget},
+                                       *this);
 }
 
 Engine::~Engine() {
-  stop();
+  join();
   transfers_.clear();  // copies that still read the slots keep them
 }
 
-void Engine::stop() {
+void Engine::start() {
+  if (is_running()) return;
+  if (ending_.empty()) ending_.push_back(std::make_shared<InFlight>());
+  rows_->start();
+  driver_ =
+      core::start_thread("a loader's steps", [this](const std::stop_token& stop) { drive(stop); });
+}
+
+// Without the lock, which they need to end.
+void Engine::join() {
   stop_stream_.request_stop();
   driver_.request_stop();
   rows_->request_stop();
@@ -158,42 +165,67 @@ void Engine::stop() {
   rows_->stop();
 }
 
-void Engine::interrupt() {
-  stop();
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.clear();
-    ended_ = true;
-  }
-  consumer_.notify_all();
+// ---- pauses ----
+
+Engine::Pause::Pause(Engine& engine) : engine_(engine), lock_(engine.mutex_) {
+  engine_.changed_.wait(lock_, [&] { return !engine_.is_paused_; });
+  engine_.is_paused_ = true;
 }
 
-void Engine::check_devices() {
-  for (const auto& transfer : transfers_) transfer->check_work();
+Engine::Pause::~Pause() {
+  engine_.is_paused_ = false;
+  lock_.unlock();
+  engine_.changed_.notify_all();
 }
 
-void Engine::restart(EngineConfig config, std::uint64_t first, bool is_new_run) {
-  stop();
-  if (is_new_run)
-    for (const auto& transfer : transfers_) transfer->forget_work();
-  const std::lock_guard lock(mutex_);
-  queue_.clear();
-  times_.clear();
-  ended_ = false;
-  config_ = std::move(config);
+void Engine::Pause::join() {
+  lock_.unlock();
+  engine_.join();
+  lock_.lock();
+}
+
+void Engine::Pause::stop() {
+  join();
+  engine_.queue_.clear();
+}
+
+void Engine::Pause::restart(EngineConfig config, std::uint64_t step) {
+  Prepared prepared = prepare(std::move(config));
+  if (const auto steps = prepared.cursor.steps(); steps && step > *steps)
+    throw Error(
+        fmt::format("this state is damaged: it says step {}, and the plan has {}", step, *steps));
+  join();
+  for (const auto& transfer : engine_.transfers_) transfer->forget_work();
+  engine_.use(std::move(prepared), step);
+  engine_.queue_.clear();
+  engine_.times_.clear();
+}
+
+void Engine::Pause::change(EngineConfig config, std::uint64_t step) {
+  Prepared prepared = prepare(std::move(config));
+  join();
+  engine_.use(std::move(prepared), step);
+  std::erase_if(engine_.queue_, [&](const auto& batch) { return batch->info->step >= step; });
+  std::erase_if(engine_.times_, [&](const StepTimes& times) { return times.step >= step; });
+}
+
+Engine::Prepared Engine::prepare(EngineConfig config) {
+  std::stop_source stop_stream;
+  StepCursor cursor(*config.plan, config.seed, config.topology, config.weights,
+                    stop_stream.get_token());
+  return {std::move(config), std::move(stop_stream), std::move(cursor)};
+}
+
+void Engine::use(Prepared prepared, std::uint64_t first) {
+  config_.seed = prepared.config.seed;
+  config_.weights = std::move(prepared.config.weights);
+  config_.recipes = std::move(prepared.config.recipes);
+  config_.forms = std::move(prepared.config.forms);
+  stop_stream_ = std::move(prepared.stop_stream);
+  cursor_ = std::move(prepared.cursor);
   first_ = first;
-  stop_stream_ = {};
-  cursor_ = StepCursor(*config_.plan, config_.seed, config_.topology, config_.weights,
-                       stop_stream_.get_token());
+  ended_ = false;
   rows_->use(config_.recipes);
-}
-
-void Engine::start() {
-  if (driver_.joinable()) return;
-  if (ending_.empty()) ending_.push_back(std::make_shared<InFlight>());
-  rows_->start();
-  driver_ =
-      core::start_thread("a loader's steps", [this](const std::stop_token& stop) { drive(stop); });
 }
 
 // ---- the driver ----
@@ -241,7 +273,7 @@ bool Engine::open_step(std::uint64_t step, const std::stop_token& stop) {
     times_.back().slotted = slotted;
     queue_.push_back(batch);
   }
-  consumer_.notify_all();  // who waits for the numbers only
+  notify();  // threads that wait for the numbers only
   rows_->open().push(batch);
   if (samples == 0) complete(batch);
   return true;
@@ -311,7 +343,7 @@ void Engine::end(std::exception_ptr error, std::uint64_t step) {
     }
     ended_ = true;
   }
-  consumer_.notify_all();
+  notify();
 }
 
 // ---- what was made ----
@@ -325,7 +357,7 @@ void Engine::complete(const std::shared_ptr<InFlight>& batch) {
 }
 
 // Publishes the oldest batches that are complete, unless another thread is at it: that one takes them along.
-void Engine::publish_in_order(std::unique_lock<std::mutex>& lock) {
+void Engine::publish_in_order(Lock& lock) {
   if (publishing_) return;
   publishing_ = true;
   while (true) {
@@ -349,7 +381,7 @@ void Engine::give_up(InFlight& batch, std::exception_ptr error) {
     batch.done = true;
     if (publishes_in_order_) publish_in_order(lock);
   }
-  consumer_.notify_all();
+  notify();
 }
 
 void Engine::zero_padding(const InFlight& batch) const {
@@ -401,6 +433,7 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
   } catch (...) {
     batch->error = std::current_exception();
   }
+  batch->slot.reset();  // the slices hold it for as long as they need it
   busy_ns_[static_cast<std::size_t>(Stage::read)] += batch->read_ns;
   busy_ns_[static_cast<std::size_t>(Stage::decode)] += batch->decode_ns;
   const std::int64_t finished = now_ns();
@@ -424,35 +457,31 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
       found->transform_share = share(batch->transform_ns);
     }
   }
-  consumer_.notify_all();
+  notify();
 }
 
-// ---- the consumer ----
+// ---- what was published ----
 
-std::optional<std::shared_ptr<InFlight>> Engine::wait(Deadline deadline) {
-  return wait_until(deadline, [&] { return queue_.empty() ? ended_ : queue_.front()->done; });
+InFlight* Engine::find(std::uint64_t step) const noexcept {
+  const auto found =
+      std::ranges::find(queue_, step, [](const auto& batch) { return batch->info->step; });
+  return found == queue_.end() ? nullptr : found->get();
 }
 
-std::optional<std::shared_ptr<InFlight>> Engine::wait_for_numbers(Deadline deadline) {
-  return wait_until(deadline, [&] { return !queue_.empty() || ended_; });
+bool Engine::is_settled(std::uint64_t step) const noexcept {
+  const InFlight* batch = find(step);
+  return batch != nullptr ? batch->done : ended_;
 }
 
-template <class Ready>
-std::optional<std::shared_ptr<InFlight>> Engine::wait_until(Deadline deadline, Ready ready) {
-  std::unique_lock lock(mutex_);
-  if (deadline == kNever)
-    consumer_.wait(lock, ready);
-  else if (!consumer_.wait_until(lock, deadline, ready))
-    return std::nullopt;
-  return queue_.empty() ? nullptr : queue_.front();
-}
-
-void Engine::pop() {
-  const std::lock_guard lock(mutex_);
+void Engine::drop_oldest() {
   const std::uint64_t step = queue_.front()->info->step;
   queue_.pop_front();
   // Later waits begin after this delivery: the driver had leased this step's slot by then.
   while (!times_.empty() && times_.front().step <= step) times_.pop_front();
+}
+
+void Engine::check_devices() {
+  for (const auto& transfer : transfers_) transfer->check_work();
 }
 
 // For StepTimes.
@@ -462,10 +491,9 @@ std::optional<std::int64_t> Engine::last_local_ns(const InFlight& batch) const {
 }
 
 StageNs Engine::charge_wait(std::int64_t from, std::int64_t to, std::uint64_t step) const {
-  const std::lock_guard lock(mutex_);
   if (const auto found = std::ranges::find(times_, step, &StepTimes::step); found != times_.end())
-    if (!queue_.empty() && queue_.front()->info->step == step && !queue_.front()->done)
-      found->last_local_ns = last_local_ns(*queue_.front());
+    if (const InFlight* batch = find(step); batch != nullptr && !batch->done)
+      found->last_local_ns = last_local_ns(*batch);
   return charge(from, to, step, times_);
 }
 

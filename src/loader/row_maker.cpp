@@ -46,18 +46,14 @@ EngineConfig config_of(const plan::PlanPtr& plan, const RowSettings& settings,
 
 }  // namespace
 
-class RowMakerState {
+class RowMakerState final : public BatchOwner {
  public:
   RowMakerState(const plan::PlanPtr& plan, const RowSettings& settings,
                 const RowMakerOptions& options)
       : config_(config_of(plan, settings, options)),
         causes_(options.causes),
-        threads_(
-            config_.recipes, {.threads = config_.threads, .io_threads = config_.io_threads},
-            [this](const std::shared_ptr<InFlight>& batch) { settle(*batch, nullptr); },
-            [this](InFlight& batch, std::exception_ptr error) {
-              settle(batch, std::move(error));
-            }) {
+        threads_(config_.recipes, {.threads = config_.threads, .io_threads = config_.io_threads},
+                 *this) {
     if (const auto& index = config_.recipes.front()->jpeg_index) (void)index->take_new();
     threads_.start();
   }
@@ -137,7 +133,8 @@ class RowMakerState {
     return found;
   }
 
-  void settle(InFlight& batch, std::exception_ptr error) {
+  void complete(const std::shared_ptr<InFlight>& batch) override { give_up(*batch, nullptr); }
+  void give_up(InFlight& batch, std::exception_ptr error) override {
     {
       const std::lock_guard lock(mutex_);
       if (batch.done) return;  // by another thread's error

@@ -34,13 +34,10 @@ class CoreLease {
 
 }  // namespace
 
-RowThreads::RowThreads(RowRecipes recipes, RowThreadOptions options,
-                       std::function<void(const std::shared_ptr<InFlight>&)> made,
-                       std::function<void(InFlight&, std::exception_ptr)> failed)
+RowThreads::RowThreads(RowRecipes recipes, RowThreadOptions options, BatchOwner& owner)
     : recipes_(std::move(recipes)),
       options_(std::move(options)),
-      made_(std::move(made)),
-      failed_(std::move(failed)),
+      owner_(owner),
       read_ahead_(make_read_ahead()),
       arena_(options_.threads, static_cast<unsigned>(options_.threads)) {
   door_->open(*this);
@@ -114,11 +111,11 @@ std::int64_t RowThreads::least_of_grain(std::int64_t sample_ns) const {
 // Without a thread's worker what it would have made is not made by others alone: that would be slow without a word.
 void RowThreads::give_up(const std::exception_ptr& error, const std::stop_token& stop) {
   if (!read_ahead_) {
-    while (const auto claim = open_.claim(1, stop)) failed_(*claim->batch, error);
+    while (const auto claim = open_.claim(1, stop)) fail(*claim->batch, error);
     return;
   }
   while (auto sample = read_ahead_->pop(stop)) {
-    failed_(*sample->batch, error);
+    fail(*sample->batch, error);
     read_ahead_->give_back(std::move(sample));
   }
 }
@@ -142,7 +139,7 @@ void RowThreads::work(const std::stop_token& stop) {
       error = std::current_exception();
     }
     if (error) {  // behind the handler: whoever gets it is the last to hold it
-      failed_(*claim->batch, std::move(error));
+      fail(*claim->batch, std::move(error));
       continue;
     }
     sample_ns =
@@ -172,7 +169,7 @@ void RowThreads::work_on_read(const std::stop_token& stop) {
     }
     read_ahead_->give_back(std::move(sample));
     if (error) {
-      failed_(*batch, std::move(error));
+      fail(*batch, std::move(error));
       continue;
     }
     batch->last_local_ns = now_ns();
@@ -181,7 +178,7 @@ void RowThreads::work_on_read(const std::stop_token& stop) {
 }
 
 void RowThreads::finish(const std::shared_ptr<InFlight>& batch, std::uint64_t count) {
-  if (batch->unfinished.fetch_sub(count) == count) made_(batch);
+  if (batch->unfinished.fetch_sub(count) == count) owner_.complete(batch);
 }
 
 void RowThreads::note_memory(std::int64_t grown) {

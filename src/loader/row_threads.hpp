@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <stop_token>
 #include <thread>
@@ -32,13 +31,24 @@ struct RowThreadOptions {
   std::shared_ptr<ThreadBudget> budget;  // null: none
 };
 
+/// Gets the batches whose rows are made.
+///
+/// Threads  called on the thread that made the last row, or could not make one
+class BatchOwner {
+ public:
+  /// All rows of a batch are there.
+  virtual void complete(const std::shared_ptr<InFlight>& batch) = 0;
+  /// Some won't be. May come several times for a batch.
+  virtual void give_up(InFlight& batch, std::exception_ptr error) = 0;
+
+ protected:
+  ~BatchOwner() = default;
+};
+
 /// Threads  start(), stop() and use() from one at a time; the rest from any.
 class RowThreads {
  public:
-  /// `made` is told of each batch whose last sample is there, `failed` of one that can't be made: on the thread that did it.
-  RowThreads(RowRecipes recipes, RowThreadOptions options,
-             std::function<void(const std::shared_ptr<InFlight>&)> made,
-             std::function<void(InFlight&, std::exception_ptr)> failed);
+  RowThreads(RowRecipes recipes, RowThreadOptions options, BatchOwner& owner);
   ~RowThreads() { stop(); }
   RowThreads(const RowThreads&) = delete;
   RowThreads& operator=(const RowThreads&) = delete;
@@ -57,7 +67,7 @@ class RowThreads {
   /// So many samples of `batch` are there; also for those who make samples elsewhere.
   void finish(const std::shared_ptr<InFlight>& batch, std::uint64_t count);
   /// They won't be.
-  void fail(InFlight& batch, std::exception_ptr error) { failed_(batch, std::move(error)); }
+  void fail(InFlight& batch, std::exception_ptr error) { owner_.give_up(batch, std::move(error)); }
   [[nodiscard]] const RowRecipe& recipe_of(const InFlight& batch) const noexcept {
     return *recipes_[batch.info->bucket];
   }
@@ -83,8 +93,7 @@ class RowThreads {
 
   RowRecipes recipes_;
   RowThreadOptions options_;
-  std::function<void(const std::shared_ptr<InFlight>&)> made_;
-  std::function<void(InFlight&, std::exception_ptr)> failed_;
+  BatchOwner& owner_;
   OpenSamples open_;
   std::shared_ptr<TaskDoor> door_ = std::make_shared<TaskDoor>();
   TaskCounters counters_;

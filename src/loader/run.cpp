@@ -68,24 +68,24 @@ DataError untolerated(const Fault& fault, OnFault on_fault) {
 Run::Run(const plan::PlanPtr& plan, const LoaderOptions& options) : options_(options) {
   if (!options_.context) options_.context = InputContext::from();
   const auto seed = plan->seed();
-  config_ = configure(plan, options_, seed ? *seed : draw_seed(), {});
-  functions_before_ = functions_of(config_->recipes.front()->branches);
-  consumers_ = std::vector<Consumer>(config_->devices.size());
+  EngineConfig config = configure(plan, options_, seed ? *seed : draw_seed(), {});
+  functions_before_ = functions_of(config.recipes.front()->branches);
+  consumers_ = std::vector<Consumer>(config.devices.size());
   progress_.samples_per_device.resize(consumers_.size());
-  engine_ = std::make_unique<Engine>(*config_, 0);
-  if (Stream* stream = config_->plan->stream()) {
-    check_stream(*stream, *config_, options_);
+  engine_ = std::make_unique<Engine>(std::move(config), 0);
+  if (Stream* stream = plan->stream()) {
+    check_stream(*stream, engine_->config(), options_);
     stream->attach();
   }
 }
 
 Run::~Run() {
-  engine_->interrupt();
-  if (Stream* stream = config_->plan->stream()) stream->detach();
+  Engine::Pause(*engine_).stop();
+  if (Stream* stream = engine_->plan().stream()) stream->detach();
 }
 
 void Run::start() {
-  const Lock lock(mutex_);
+  const Engine::Pause pause(*engine_);
   if (!stopped_ && !ended_ && !error_) start_locked();
 }
 
@@ -95,22 +95,20 @@ void Run::start_locked() {
 }
 
 void Run::stop() {
-  const Lock lock(mutex_);
+  Engine::Pause pause(*engine_);
   stopped_ = true;
-  engine_->interrupt();
-  pending_.clear();
+  pause.stop();
   end_meters(consumers_);
-  arrived_.notify_all();
 }
 
 // ---- the consumers ----
 
 std::optional<Step> Run::next() {
-  Lock lock(mutex_);
+  Lock lock = engine_->lock();
   if (stopped_) return std::nullopt;
   check_consumers_aligned();
-  if (fetch(lock, consumers_) != Fetched::step) return std::nullopt;
-  InFlight& batch = *pending_.front();
+  if (fetch(lock, consumers_, Until::published, kNever) != Fetched::step) return std::nullopt;
+  InFlight& batch = *engine_->find(consumers_.front().step);
   held_steps_->fetch_add(1);
   // The caller's references are counted apart from those that a worker may not have dropped yet.
   const std::shared_ptr<const StepInfo> info(
@@ -124,10 +122,10 @@ std::optional<Step> Run::next() {
 }
 
 std::optional<DeviceBatch> Run::next_part(std::size_t part) {
-  Lock lock(mutex_);
+  Lock lock = engine_->lock();
   Consumer& consumer = consumers_[part];
-  if (fetch(lock, {&consumer, 1}) != Fetched::step) return std::nullopt;
-  InFlight& batch = *pending_[consumer.step - progress_.step];
+  if (fetch(lock, {&consumer, 1}, Until::published, kNever) != Fetched::step) return std::nullopt;
+  InFlight& batch = *engine_->find(consumer.step);
   consumer.held->fetch_add(1);
   const std::shared_ptr<const StepInfo> info(
       batch.info.get(),
@@ -138,125 +136,119 @@ std::optional<DeviceBatch> Run::next_part(std::size_t part) {
 }
 
 bool Run::wait_for(std::chrono::nanoseconds timeout) {
-  Lock lock(mutex_);
+  Lock lock = engine_->lock();
   if (stopped_) return true;
   check_consumers_aligned();
-  return fetch(lock, consumers_, deadline_in(timeout)) != Fetched::late;
+  return fetch(lock, consumers_, Until::published, deadline_in(timeout)) != Fetched::late;
 }
 
 bool Run::wait_for_part(std::size_t part, std::chrono::nanoseconds timeout) {
-  Lock lock(mutex_);
+  Lock lock = engine_->lock();
   Consumer& consumer = consumers_[part];
-  return fetch(lock, {&consumer, 1}, deadline_in(timeout)) != Fetched::late;
+  return fetch(lock, {&consumer, 1}, Until::published, deadline_in(timeout)) != Fetched::late;
 }
 
 bool Run::wait_for_epoch(std::chrono::nanoseconds timeout) {
-  Lock lock(mutex_);
-  return look_ahead(lock, deadline_in(timeout)).has_value();
+  Lock lock = engine_->lock();
+  return look_ahead(lock, deadline_in(timeout)) != Fetched::late;
 }
 
 std::optional<std::uint32_t> Run::next_epoch() {
-  Lock lock(mutex_);
-  const auto batch = *look_ahead(lock, kNever);
-  return batch ? std::optional(batch->info->epoch) : std::nullopt;
+  Lock lock = engine_->lock();
+  if (look_ahead(lock, kNever) != Fetched::step) return std::nullopt;
+  return engine_->find(consumers_.front().step)->info->epoch;
 }
 
-std::optional<std::shared_ptr<InFlight>> Run::look_ahead(Lock& lock, Deadline deadline) {
-  if (stopped_) return nullptr;
+Run::Fetched Run::look_ahead(Lock& lock, Deadline deadline) {
+  if (stopped_) return Fetched::end;
   check_consumers_aligned();
-  if (!pending_.empty()) return pending_.front();  // wait_for() has it already
-  if (error_) std::rethrow_exception(error_);
-  if (ended_) return nullptr;
-  check_held_batches(consumers_.front());  // no batch is drawn before it has a slot
-  auto batch = wait(lock, Until::numbers, consumers_, deadline);
-  if (error_) std::rethrow_exception(error_);
-  if (batch && !*batch) {
-    engine_->check_devices();
-    ended_ = true;
-    end_meters(consumers_);
-  }
-  return batch;
+  return fetch(lock, consumers_, Until::numbers, deadline);
 }
 
-Run::Fetched Run::fetch(Lock& lock, std::span<Consumer> waiting, Deadline deadline) {
-  while (!stopped_) {
-    if (waiting.front().step < fetched_) {
-      for (Consumer& consumer : waiting) consumer.meter.pass(now_ns());
-      return Fetched::step;
-    }
-    if (error_ || ended_) end_meters(waiting);
-    if (error_) std::rethrow_exception(error_);
-    if (ended_) return Fetched::end;
-    for (const Consumer& consumer : waiting) check_held_batches(consumer);
-    if (fetching_) {  // another consumer is at it, for all
-      for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
-      if (deadline == kNever) {
-        arrived_.wait(lock);
-      } else if (arrived_.wait_until(lock, deadline) == std::cv_status::timeout && fetching_) {
-        leave_meters(waiting, false);
-        return Fetched::late;
-      }
-      continue;
-    }
-    const std::uint64_t generation = generation_;
-    const auto waited = wait(lock, Until::published, waiting, deadline);
-    if (generation != generation_ || stopped_ || error_) continue;
-    if (!waited) return Fetched::late;
-    const std::shared_ptr<InFlight>& batch = *waited;
+Run::Fetched Run::fetch(Lock& lock, std::span<Consumer> waiting, Until until, Deadline deadline) {
+  const std::uint64_t& step = waiting.front().step;  // as of now: a restore() changes it
+  if (!wait(lock, waiting, until, deadline)) return Fetched::late;
+  if (stopped_) return Fetched::end;
+  if (!has_failed(step)) {
     try {
-      if (!batch) {
-        engine_->check_devices();
-        ended_ = true;
-        continue;
+      if (const InFlight* batch = engine_->find(step)) {
+        const bool has_numbers = batch->info->form != nullptr;  // else drawing them failed
+        if (until == Until::numbers && has_numbers) return Fetched::step;
+        require_deliverable(*batch);
+        for (Consumer& consumer : waiting) consumer.meter.pass(now_ns());
+        return Fetched::step;
       }
-      if (batch->error) std::rethrow_exception(batch->error);
-      refuse_untolerated_faults(*batch);
+      if (!ended_) engine_->check_devices();
+      ended_ = true;
     } catch (...) {
-      error_ = std::current_exception();
-      continue;
+      fail(step, std::current_exception());
     }
-    pending_.push_back(batch);  // first: without memory for it nothing has happened
-    engine_->pop();
-    batch->slot.reset();  // the slices hold it for as long as they need it
-    ++fetched_;
   }
+  end_meters(waiting);
+  if (has_failed(step)) std::rethrow_exception(error_);
   return Fetched::end;
 }
 
-// Waits for the engine without the lock, and charges the time to whom it belongs.
-std::optional<std::shared_ptr<InFlight>> Run::wait(Lock& lock, Until until,
-                                                   std::span<Consumer> waiting, Deadline deadline) {
-  start_locked();
-  std::vector<Fact> facts;
-  if (options_.exchange && !agreed_) facts = facts_locked();
-  agreed_ = true;
-  for (Consumer& consumer : waiting) consumer.meter.enter(now_ns());
-  fetching_ = true;
-  const std::uint64_t restores = restores_;
-  lock.unlock();
-  std::optional<std::shared_ptr<InFlight>> batch;
+bool Run::wait(Lock& lock, std::span<Consumer> waiting, Until until, Deadline deadline) {
+  const std::uint64_t& step = waiting.front().step;
+  const auto is_over = [&] {
+    if (stopped_ || has_failed(step)) return true;
+    if (!agrees_ || is_agreeing_) return false;
+    return engine_->is_settled(step) || (until == Until::numbers && engine_->find(step) != nullptr);
+  };
+  if (!engine_->is_paused() && is_over()) return true;
+
+  for (const Consumer& consumer : waiting) check_held_batches(consumer);
+  const std::int64_t begin = now_ns();
+  for (Consumer& consumer : consumers_) consumer.meter.start(begin);
+  for (Consumer& consumer : waiting) consumer.meter.enter(begin);
+  const auto must_agree = [&] { return !agrees_ && !is_agreeing_; };
+  const auto wakes = [&] { return is_over() || !engine_->is_running() || must_agree(); };
+  bool in_time = false;
   try {
-    if (!facts.empty()) require_agreement(options_.exchange, facts);
-    if (until == Until::numbers)
-      batch = engine_->wait_for_numbers(deadline);
-    else
-      batch = engine_->wait(deadline);
-    lock.lock();
-  } catch (...) {  // the processes differ, and will when asked again
-    lock.lock();
-    if (restores == restores_) error_ = std::current_exception();
+    // Once, and again where a restore() comes while this thread waits.
+    while ((in_time = engine_->wait(lock, deadline, wakes)) && !is_over()) {
+      engine_->start();
+      if (must_agree()) agree(lock);
+    }
+  } catch (...) {
+    leave_meters(waiting);
+    throw;
   }
-  fetching_ = false;
-  leave_meters(consumers_, batch && *batch && until == Until::published);
-  arrived_.notify_all();
-  return batch;
+  leave_meters(waiting);
+  return in_time;
 }
 
-void Run::leave_meters(std::span<Consumer> consumers, bool delivered) {
+void Run::fail(std::uint64_t step, std::exception_ptr error) {
+  error_ = std::move(error);
+  failed_step_ = step;
+  engine_->notify();
+}
+
+void Run::agree(Lock& lock) {
+  const std::vector<Fact> facts = options_.exchange ? facts_locked() : std::vector<Fact>{};
+  agrees_ = true;
+  if (facts.empty()) return;
+  is_agreeing_ = true;
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    require_agreement(options_.exchange, facts);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  is_agreeing_ = false;
+  if (error && agrees_) fail(progress_.step, std::move(error));  // else a restore() came between
+  engine_->notify();
+}
+
+// Charges the time since they began to wait.
+void Run::leave_meters(std::span<Consumer> consumers) const {
   const std::int64_t now = now_ns();
   for (Consumer& consumer : consumers)
     if (StallMeter& meter = consumer.meter; meter.inside())
-      meter.leave(now, engine_->charge_wait(meter.last(), now, fetched_), delivered);
+      meter.leave(now, engine_->charge_wait(meter.last(), now, consumer.step), false);
 }
 
 void Run::end_meters(std::span<Consumer> consumers) {
@@ -274,8 +266,8 @@ DeviceBatch Run::take(InFlight& batch, std::size_t part,
 void Run::release_taken() {
   const auto slowest = std::ranges::min_element(consumers_, {}, &Consumer::step)->step;
   while (progress_.step < slowest) {
-    count_delivered(*pending_.front());
-    pending_.pop_front();
+    count_delivered(*engine_->find(progress_.step));
+    engine_->drop_oldest();
   }
 }
 
@@ -286,7 +278,7 @@ void Run::check_held_batches(const Consumer& consumer) const {
                   "filled: copy what you keep of a batch (in Python step['label'].copy(), or "
                   ".clone() of a torch tensor), or release it, or raise the depth of "
                   "prefetch_to_devices (now {1})",
-                  engine_->slots(), config_->depth));
+                  engine_->slots(), engine_->config().depth));
 }
 
 void Run::check_consumers_aligned() const {
@@ -296,19 +288,22 @@ void Run::check_consumers_aligned() const {
   throw std::logic_error(fmt::format(
       "whole steps need every DeviceLoader at the same step: device {} ({}) is at step {}, and "
       "another at step {}: take the missing parts first",
-      part, config_->devices[static_cast<std::size_t>(part)].to_string(), slowest->step,
+      part, engine_->devices()[static_cast<std::size_t>(part)].to_string(), slowest->step,
       fastest->step));
 }
 
-void Run::refuse_untolerated_faults(const InFlight& batch) const {
+void Run::require_deliverable(const InFlight& batch) const {
+  if (batch.error) std::rethrow_exception(batch.error);
   if (batch.fatal) throw untolerated(*batch.fatal, options_.on_fault);
   const std::vector<Fault>& faults = batch.info->faults;
   if (faults.empty()) return;
   std::uint64_t count = progress_.fault_count + faults.size();
   std::uint64_t delivered = progress_.global_samples + batch.info->global_samples;
-  for (const auto& earlier : pending_) {
-    count += earlier->info->faults.size();
-    delivered += earlier->info->global_samples;
+  // Those that some consumers have taken, and others not yet.
+  for (std::uint64_t step = progress_.step; step < batch.info->step; ++step) {
+    const StepInfo& earlier = *engine_->find(step)->info;
+    count += earlier.faults.size();
+    delivered += earlier.global_samples;
   }
   if (options_.max_faults && count > *options_.max_faults)
     throw DataError(faults.back(),
@@ -346,21 +341,22 @@ void Run::count_delivered(const InFlight& batch) {
 
 // ---- the position ----
 
-// Hashes what is long in a plan: once, for programs that save a state every step.
+// Hashes what is long in a plan: once, for programs that save a state every step, and without the lock.
 const std::string& Run::identity() const {
-  if (identity_.empty()) identity_ = identity_of(*config_->plan);
+  std::call_once(identified_, [&] { identity_ = identity_of(engine_->plan()); });
   return identity_;
 }
 
 std::vector<Fact> Run::facts() const {
-  const Lock lock(mutex_);
+  (void)identity();
+  const Lock lock = engine_->lock();
   return facts_locked();
 }
 
 std::vector<Fact> Run::facts_locked() const {
-  const std::string world = config_->topology.describe();
+  const std::string world = engine_->config().topology.describe();
   return {{"the plan", identity()},
-          {"the seed", std::to_string(config_->seed)},
+          {"the seed", std::to_string(engine_->config().seed)},
           {"the next step", std::to_string(progress_.step)},
           {"the number of input pipelines", std::to_string(options_.context->num_input_pipelines)},
           {"the division of the data", world.empty() ? "by the batch" : world},
@@ -369,12 +365,13 @@ std::vector<Fact> Run::facts_locked() const {
 }
 
 LoaderState Run::state() const {
-  Lock lock(mutex_);
+  const std::string& plan = identity();
+  Lock lock = engine_->lock();
   LoaderState state{.step = progress_.step,
                     .samples = progress_.global_samples,
-                    .seed = config_->seed,
-                    .plan = identity(),
-                    .world = config_->topology.describe(),
+                    .seed = engine_->config().seed,
+                    .plan = plan,
+                    .world = engine_->config().topology.describe(),
                     .weights = weights_,
                     .fault_count = progress_.fault_count,
                     .faults = progress_.faults,
@@ -396,18 +393,14 @@ device::SliceDigests Run::wait_for_digests(Lock lock) const {
 }
 
 void Run::restore(const LoaderState& state) {
-  const Lock lock(mutex_);
-  refuse_stream(*config_->plan, "restore");
-  refuse_foreign(state, identity(), *config_->plan, config_->topology);
-  if (!state.weights.empty()) refuse_weights(*config_->plan);
-  EngineConfig config = configure(config_->plan, options_, state.seed, state.weights);
-  const auto last = StepCursor(*config.plan, config.seed, config.topology, config.weights).steps();
-  if (last && state.step > *last)
-    throw Error(fmt::format("this state is damaged: it says step {}, and the plan has {}",
-                            state.step, *last));
-  agreed_ = false;
-  ++restores_;
-  restart_from(state.step, std::move(config));
+  const plan::PlanPtr& plan = engine_->config().plan;
+  refuse_stream(*plan, "restore");
+  const std::string& own = identity();
+  Engine::Pause pause(*engine_);
+  refuse_foreign(state, own, *plan, engine_->config().topology);
+  if (!state.weights.empty()) refuse_weights(*plan);
+  pause.restart(configure(plan, options_, state.seed, state.weights), state.step);
+  agrees_ = false;
   weights_ = state.weights;
   for (Consumer& consumer : consumers_) consumer.step = state.step;
   error_ = nullptr;
@@ -419,34 +412,27 @@ void Run::restore(const LoaderState& state) {
   progress_.faults = state.faults;
   progress_.digests = {.slice = state.digest, .transformed = state.transformed_digest};
   progress_.pending_digests.clear();
-  restart_for_waiters();
 }
 
 void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
-  const Lock lock(mutex_);
-  refuse_weights(*config_->plan);
-  if (step < fetched_)
-    throw std::invalid_argument(
-        fmt::format("set_weights: step {} has been delivered; the earliest that can change is {}",
-                    step, fetched_));
+  Engine::Pause pause(*engine_);
+  const plan::PlanPtr& plan = engine_->config().plan;
+  refuse_weights(*plan);
+  const std::uint64_t next = std::ranges::max(consumers_, {}, &Consumer::step).step;
+  if (step < next)
+    throw std::invalid_argument(fmt::format(
+        "set_weights: step {} has been delivered; the earliest that can change is {}", step, next));
   std::vector<WeightChange> changes = weights_;
   std::erase_if(changes, [&](const WeightChange& change) { return change.step >= step; });
   changes.push_back({step, std::move(weights)});
-  EngineConfig config = configure(config_->plan, options_, config_->seed, changes);
-  (void)StepCursor(*config.plan, config.seed, config.topology, config.weights);  // are they sound?
-  const std::uint64_t next = fetched_;
-  auto taken = std::move(pending_);
-  restart_from(next, std::move(config), false);
-  pending_ = std::move(taken);
+  pause.change(configure(plan, options_, engine_->config().seed, changes), next);
   weights_ = std::move(changes);
   ended_ = false;
-  restart_for_waiters();
 }
 
 std::string Run::row_settings() const {
-  refuse_stream(*config_->plan, "making rows elsewhere");
-  const Lock lock(mutex_);
-  return RowSettings{.seed = config_->seed,
+  refuse_stream(engine_->plan(), "making rows elsewhere");
+  return RowSettings{.seed = seed(),
                      .processes = options_.context->num_input_pipelines,
                      .mode = options_.mode,
                      .shards = options_.shards,
@@ -456,43 +442,24 @@ std::string Run::row_settings() const {
       .to_json();
 }
 
-void Run::restart_from(std::uint64_t step, EngineConfig config, bool is_new_run) {
-  pending_.clear();
-  config_ = std::move(config);
-  engine_->restart(*config_, step, is_new_run);
-  fetched_ = step;
-  ++generation_;
-}
-
-// Another thread may be in next(): where no thread can be started it gets that error.
-void Run::restart_for_waiters() {
-  if (!fetching_) return;
-  try {
-    engine_->start();
-  } catch (...) {
-    error_ = std::current_exception();
-    engine_->interrupt();
-  }
-}
-
 Step Run::batch_at(std::uint64_t step) const {
-  refuse_stream(*config_->plan, "batch_at");
+  refuse_stream(engine_->plan(), "batch_at");
   const EngineConfig config = [&] {
-    const Lock lock(mutex_);
-    return *config_;
+    const Lock lock = engine_->lock();
+    return engine_->config();
   }();
   Engine engine(config, step, step + 1);
+  Lock lock = engine.lock();
   engine.start();
   constexpr std::chrono::milliseconds kLook(50);
-  std::optional<std::shared_ptr<InFlight>> found;
-  while (!(found = engine.wait(Deadline::clock::now() + kLook))) core::require_wanted();
-  const std::shared_ptr<InFlight>& batch = *found;
-  if (!batch) throw std::out_of_range(fmt::format("the plan has no step {}", step));
+  while (
+      !engine.wait(lock, Deadline::clock::now() + kLook, [&] { return engine.is_settled(step); }))
+    core::require_wanted();
+  InFlight* batch = engine.find(step);
+  if (batch == nullptr) throw std::out_of_range(fmt::format("the plan has no step {}", step));
   if (batch->error) std::rethrow_exception(batch->error);
   if (batch->fatal) throw untolerated(*batch->fatal, options_.on_fault);
   engine.check_devices();
-  engine.pop();
-  batch->slot.reset();
   std::vector<DeviceBatch> parts;
   for (std::size_t part = 0; part < batch->slices.size(); ++part)
     parts.emplace_back(batch->info, part, std::move(batch->slices[part]));
@@ -502,18 +469,18 @@ Step Run::batch_at(std::uint64_t step) const {
 // ---- the reports ----
 
 bool Run::has_ended() const {
-  const Lock lock(mutex_);
+  const Lock lock = engine_->lock();
   return ended_ || stopped_;
 }
 
 Stats Run::stats() const {
-  const Lock lock(mutex_);
+  const Lock lock = engine_->lock();
   Stats stats;
   const std::int64_t now = now_ns();
   for (const Consumer& consumer : consumers_) {
     StageNs waiting{};
     if (consumer.meter.inside())
-      waiting = engine_->charge_wait(consumer.meter.last(), now, fetched_);
+      waiting = engine_->charge_wait(consumer.meter.last(), now, consumer.step);
     consumer.meter.report(stats, now, waiting, 1.0 / static_cast<double>(consumers_.size()));
   }
   engine_->report(stats);
@@ -526,12 +493,12 @@ Stats Run::stats() const {
   for (const Consumer& consumer : consumers_)
     held_parts = std::max(held_parts, consumer.held->load());
   stats.held_slots = held_steps_->load() + held_parts;
-  const auto slowest = std::ranges::min_element(consumers_, {}, &Consumer::step);
+  const auto [slowest, fastest] = std::ranges::minmax_element(consumers_, {}, &Consumer::step);
   const bool any_waits = std::ranges::any_of(
       consumers_, [](const Consumer& consumer) { return consumer.meter.inside(); });
-  if (any_waits && slowest->step < fetched_ && engine_->wants_slot())
+  if (any_waits && slowest->step < fastest->step && engine_->wants_slot())
     stats.waiting_for = static_cast<std::size_t>(slowest - consumers_.begin());
-  stats.functions = functions_of(config_->recipes.front()->branches);
+  stats.functions = functions_of(engine_->config().recipes.front()->branches);
   for (std::size_t i = 0; i < stats.functions.size(); ++i) {
     stats.functions[i].calls -= functions_before_[i].calls;
     stats.functions[i].wait_s -= functions_before_[i].wait_s;
@@ -540,21 +507,26 @@ Stats Run::stats() const {
   return stats;
 }
 
+std::uint64_t Run::seed() const noexcept {
+  const Lock lock = engine_->lock();
+  return engine_->config().seed;
+}
+
 std::optional<std::uint64_t> Run::steps() const {
-  const Lock lock(mutex_);
-  return StepCursor(*config_->plan, config_->seed, config_->topology, config_->weights).steps();
+  const Lock lock = engine_->lock();
+  return engine_->steps();
 }
 
 std::vector<std::uint64_t> Run::samples_per_device() const {
-  const Lock lock(mutex_);
+  const Lock lock = engine_->lock();
   return progress_.samples_per_device;
 }
 
 std::vector<Fault> Run::faults() const {
-  const Lock lock(mutex_);
+  const Lock lock = engine_->lock();
   return progress_.faults;
 }
 
-device::SliceDigests Run::digests() const { return wait_for_digests(Lock(mutex_)); }
+device::SliceDigests Run::digests() const { return wait_for_digests(engine_->lock()); }
 
 }  // namespace penstock::loader

@@ -1,12 +1,10 @@
-// loader/run: what a Loader holds: the plan made concrete, the engine, and the counters of what
-// was delivered.
+// loader/run: what a Loader holds: hands an engine's batches to the consumers, and counts what
+// they took.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -24,8 +22,7 @@
 
 namespace penstock::loader {
 
-/// Threads  see Loader and DeviceLoader. Everything is guarded by one mutex, which is free while a
-///          consumer waits for the engine.
+/// Threads  see Loader and DeviceLoader. Everything is guarded by the engine's mutex.
 class Run {
  public:
   Run(const plan::PlanPtr& plan, const LoaderOptions& options);
@@ -50,18 +47,18 @@ class Run {
   Stats stats() const;
 
   [[nodiscard]] bool has_ended() const;
-  [[nodiscard]] std::uint64_t seed() const noexcept { return config_->seed; }
+  [[nodiscard]] std::uint64_t seed() const noexcept;
   [[nodiscard]] std::optional<std::uint64_t> steps() const;
-  [[nodiscard]] std::span<const Device> devices() const noexcept { return config_->devices; }
-  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return config_->fields; }
+  [[nodiscard]] std::span<const Device> devices() const noexcept { return engine_->devices(); }
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return engine_->fields(); }
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   [[nodiscard]] std::vector<Fault> faults() const;
   [[nodiscard]] device::SliceDigests digests() const;
 
  private:
   using Held = std::shared_ptr<std::atomic<std::size_t>>;
-  using Lock = std::unique_lock<std::mutex>;
-  enum class Until { numbers, published };
+  using Lock = Engine::Lock;
+  enum class Until { numbers, published };  // of a step: it can be named, or taken
   enum class Fetched { step, end, late };
 
   /// What was delivered; what a state saves.
@@ -88,23 +85,26 @@ class Run {
 
   void start_locked();
   [[nodiscard]] std::vector<Fact> facts_locked() const;
-  void restart_for_waiters();
-  void restart_from(std::uint64_t step, EngineConfig config, bool is_new_run = true);
-  /// Makes sure that the next step of the first of these consumers, who wait, lies in pending_, unless the data ends before it
-  /// or it is too late. A restore() in the meantime gives them another next step.
-  [[nodiscard]] Fetched fetch(Lock& lock, std::span<Consumer> waiting, Deadline deadline = kNever);
-  /// The batch that is to be taken next, filled or not; null at the end, none when it is too late.
-  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> look_ahead(Lock& lock, Deadline deadline);
-  /// The batch, null at the end of the data; none when it is too late.
-  [[nodiscard]] std::optional<std::shared_ptr<InFlight>> wait(Lock& lock, Until until,
-                                                              std::span<Consumer> waiting,
-                                                              Deadline deadline = kNever);
-  /// Charges the consumers of these that wait for the time since they began to.
-  void leave_meters(std::span<Consumer> consumers, bool delivered);
+  /// Waits for the next step of these consumers, which are at the same one; a restore() in the meantime gives them
+  /// another. The engine has its batch then, unless the data ends before it, or it is too late.
+  ///
+  /// Errors  why the step can't be delivered; then neither can later ones
+  [[nodiscard]] Fetched fetch(Lock& lock, std::span<Consumer> waiting, Until until,
+                              Deadline deadline);
+  /// False when it is too late. Charges the consumers for the time.
+  [[nodiscard]] bool wait(Lock& lock, std::span<Consumer> waiting, Until until, Deadline deadline);
+  [[nodiscard]] bool has_failed(std::uint64_t step) const noexcept {
+    return error_ && step >= failed_step_;
+  }
+  void fail(std::uint64_t step, std::exception_ptr error);
+  /// With the other processes, on the first consumer's thread, while the others wait. Without the lock in the meantime.
+  void agree(Lock& lock);
+  [[nodiscard]] Fetched look_ahead(Lock& lock, Deadline deadline);
+  void leave_meters(std::span<Consumer> consumers) const;
   static void end_meters(std::span<Consumer> consumers);
   void check_held_batches(const Consumer& consumer) const;
   void check_consumers_aligned() const;
-  void refuse_untolerated_faults(const InFlight& batch) const;
+  void require_deliverable(const InFlight& batch) const;
   void count_delivered(const InFlight& batch);
   [[nodiscard]] DeviceBatch take(InFlight& batch, std::size_t part,
                                  const std::shared_ptr<const StepInfo>& info);
@@ -113,26 +113,20 @@ class Run {
   [[nodiscard]] const std::string& identity() const;
 
   LoaderOptions options_;
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable arrived_;
-  std::optional<EngineConfig> config_;
-  std::vector<FunctionTime> functions_before_;  // of earlier runs, which had the same transforms
   std::unique_ptr<Engine> engine_;
-  std::vector<WeightChange> weights_;  // since the start, in order of their steps
+  std::vector<FunctionTime> functions_before_;  // of earlier runs, which had the same transforms
+  std::vector<WeightChange> weights_;           // since the start, in order of their steps
   Held held_steps_ = std::make_shared<std::atomic<std::size_t>>(0);  // by the caller, as a whole
   std::vector<Consumer> consumers_;                                  // one per device
-  std::deque<std::shared_ptr<InFlight>>
-      pending_;                // from the engine, not yet taken by all consumers
-  std::uint64_t fetched_ = 0;  // the next step to come from the engine
-  bool fetching_ = false;      // a consumer waits for the engine
-  bool agreed_ = false;        // with the other processes, or about to
-  std::uint64_t restores_ = 0;
-  std::uint64_t generation_ = 0;  // restarts of the engine
-  std::exception_ptr error_;      // what next() threw and will throw again
-  bool ended_ = false;
+  bool agrees_ = false;       // with the other processes, since the last restore(), or about to
+  bool is_agreeing_ = false;  // a consumer's thread waits for them
+  std::exception_ptr error_;  // what a consumer got, and all will get
+  std::uint64_t failed_step_ = 0;  // from this step on
+  bool ended_ = false;             // a consumer has seen the end of the data
   bool stopped_ = false;
   Progress progress_;
-  mutable std::string identity_;  // of the plan; empty until it is asked for
+  mutable std::once_flag identified_;
+  mutable std::string identity_;  // of the plan
 };
 
 }  // namespace penstock::loader

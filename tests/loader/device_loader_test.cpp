@@ -252,6 +252,89 @@ TEST(DeviceLoader, ConsumersThatWaitGoOnWhereARestoreLeadsThem) {
   EXPECT_EQ(steps[1], steps[0]);
 }
 
+// The bytes of a step depend on what was asked before it alone, and not on when another thread asked.
+TEST(DeviceLoader, OtherThreadsMayRestoreAndChangeWeightsWhileConsumersTake) {
+  constexpr std::uint64_t kChange = 20;  // the consumers may be past it: then it is refused
+  const Dataset dataset =
+      mix({Dataset(fake(70)).shuffle().repeat(), Dataset(fake(20)).repeat()}, {.weights = {3, 1}})
+          .seed(7)
+          .batch(8)
+          .prefetch_to_devices(host_devices(2));
+  const auto samples_of = [&](bool changed) {
+    Loader loader = dataset.loader();
+    if (changed) loader.set_weights(kChange, {1, 1});
+    std::vector<std::vector<SampleId>> steps;
+    for (int k = 0; k < 200; ++k) {
+      const auto step = *loader.next();
+      for (const DeviceBatch& part : step)
+        steps.emplace_back(part.samples().begin(), part.samples().end());
+    }
+    return steps;
+  };
+  const std::array<std::vector<std::vector<SampleId>>, 2> expected{samples_of(false),
+                                                                   samples_of(true)};
+  Loader loader = dataset.loader({.threads = 2});
+  const LoaderState start = loader.state();
+  std::array<std::atomic<std::uint64_t>, 2> taken{};
+  std::vector<std::jthread> consumers;
+  for (std::size_t part = 0; part < 2; ++part)
+    consumers.emplace_back([&, part] {
+      DeviceLoader device = loader.device(part);
+      std::uint64_t next = 0;
+      while (const auto batch = device.next()) {
+        ++taken[part];
+        ASSERT_TRUE(batch->step() == next || batch->step() == 0) << batch->step() << ", " << next;
+        next = batch->step() + 1;
+        if (batch->step() >= 200) continue;
+        const std::vector<SampleId> samples(batch->samples().begin(), batch->samples().end());
+        const std::uint64_t at = 2 * batch->step() + part;
+        ASSERT_TRUE(samples == expected[0][at] || samples == expected[1][at]) << batch->step();
+        if (batch->step() < kChange) {
+          ASSERT_EQ(samples, expected[0][at]);
+        }
+      }
+    });
+  for (int k = 0; k < 60; ++k) {
+    const std::uint64_t before = taken[0];
+    wait_until([&] { return taken[0] > before + k % 7 || testing::Test::HasFailure(); });
+    try {
+      if (k % 3 != 0) loader.set_weights(kChange, {1, 1});
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), HasSubstr("step 20 has been delivered"));
+    }
+    (void)loader.state();
+    (void)loader.stats();
+    if (k % 2 == 0) loader.restore(start);
+  }
+  loader.stop();
+}
+
+TEST(DeviceLoader, OneThatIsBehindGetsItsStepsAlsoWhenAnotherHasSeenTheEndOrAnError) {
+  const auto source = fake(24);
+  for (const bool fails : {false, true}) {
+    if (fails) source->bad = {18};
+    Loader loader = Dataset(source).batch(8).prefetch_to_devices(host_devices(2)).loader();
+    const std::uint64_t steps = fails ? 2 : 3;
+    const auto expect_the_end = [&](DeviceLoader& device) {
+      if (fails)
+        EXPECT_THROW((void)device.next(), DataError);
+      else
+        EXPECT_FALSE(device.next());
+    };
+    DeviceLoader first = loader.device(0);
+    DeviceLoader second = loader.device(1);
+    for (std::uint64_t step = 0; step < steps; ++step) ASSERT_EQ(first.next()->step(), step);
+    expect_the_end(first);
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      EXPECT_EQ(loader.state().step, step);
+      ASSERT_EQ(second.next()->step(), step);
+    }
+    expect_the_end(second);
+    expect_the_end(first);
+    EXPECT_EQ(loader.state().step, steps);
+  }
+}
+
 TEST(DeviceLoader, StopEndsTheDataAlsoWhereDevicesAreApart) {
   Loader loader = plan(100, 4, 2).loader();
   (void)loader.device(1).next();

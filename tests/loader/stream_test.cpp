@@ -76,6 +76,18 @@ TEST(Stream, TheCauseComesAfterTheLastRecord) {
                 ThrowsMessage<std::runtime_error>(HasSubstr("the simulator crashed")));
 }
 
+// It had no numbers, and so no epoch: 0 would have been a guess.
+TEST(Stream, AnEpochThatDoesNotComeThrowsTheCause) {
+  const auto queue = source::queue(kFields);
+  Loader loader = Dataset(queue).batch(4).loader();
+  queue->close(std::make_exception_ptr(std::runtime_error("the simulator crashed")));
+  for (int again = 0; again < 2; ++again)
+    EXPECT_THAT([&] { (void)loader.next_epoch(); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("the simulator crashed")));
+  EXPECT_THAT([&] { (void)loader.epochs().begin(); },
+              ThrowsMessage<std::runtime_error>(HasSubstr("the simulator crashed")));
+}
+
 TEST(Stream, IsDestroyedAtOnceWhileItWaitsForRecordsAndTellsTheProducers) {
   const auto queue = source::queue(kFields, {.capacity = 8});
   {

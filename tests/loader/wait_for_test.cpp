@@ -111,6 +111,20 @@ TEST(WaitFor, IsTrueAtTheEndAndThrowsWhatNextThrows) {
   EXPECT_THROW((void)failing.next(), DataError);
 }
 
+// It was not delivered.
+TEST(WaitFor, WeightsMayChangeFromTheStepThatIsThereOn) {
+  const Dataset dataset =
+      mix({Dataset(fake(10)).repeat(), Dataset(fake(20)).repeat()}).seed(7).batch(4);
+  Loader loader = dataset.loader();
+  ASSERT_TRUE(loader.next());
+  ASSERT_TRUE(loader.wait_for(10min));
+  loader.set_weights(1, {0, 1});
+  EXPECT_EQ(loader.stats().steps, 1U);
+  const auto step = loader.next();
+  EXPECT_EQ(step->number(), 1U);
+  for (const SampleId& sample : step->samples()) EXPECT_EQ(sample.source, 1U);
+}
+
 TEST(WaitFor, SplitsTheTimeOfAWaitAsOneWaitWould) {
   auto source = fake(4);
   std::latch opened(1);
