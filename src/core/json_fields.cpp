@@ -117,7 +117,11 @@ Json parse_json(std::string_view text, const std::string& where) {
   try {
     return Json::parse(text, check_depth);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(fmt::format("{} is not JSON, or it is cut short: {}", where, ascii(error.what())));
+    std::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at …"
+    if (const auto number = what.find("] "); what.starts_with('[') && number != what.npos)
+      what.remove_prefix(number + 2);
+    throw Error(
+        fmt::format("{} is not JSON, or it is cut short: {}", where, ascii(std::string(what))));
   }
 }
 

@@ -156,7 +156,7 @@ void Engine::start() {
       core::start_thread("a loader's steps", [this](const std::stop_token& stop) { drive(stop); });
 }
 
-// Without the lock, which they need to end.
+// Without the lock, which the threads need to end.
 void Engine::join() {
   stop_stream_.request_stop();
   driver_.request_stop();
@@ -190,33 +190,37 @@ void Engine::Pause::stop() {
 }
 
 void Engine::Pause::restart(EngineConfig config, std::uint64_t step) {
-  Prepared prepared = prepare(std::move(config));
+  Prepared prepared = engine_.prepare(std::move(config));
   if (const auto steps = prepared.cursor.steps(); steps && step > *steps)
     throw Error(
         fmt::format("this state is damaged: it says step {}, and the plan has {}", step, *steps));
-  join();
+  stop();
   for (const auto& transfer : engine_.transfers_) transfer->forget_work();
-  engine_.use(std::move(prepared), step);
-  engine_.queue_.clear();
   engine_.times_.clear();
+  engine_.use(std::move(prepared), step);
 }
 
 void Engine::Pause::change(EngineConfig config, std::uint64_t step) {
-  Prepared prepared = prepare(std::move(config));
+  Prepared prepared = engine_.prepare(std::move(config));
   join();
-  engine_.use(std::move(prepared), step);
   std::erase_if(engine_.queue_, [&](const auto& batch) { return batch->info->step >= step; });
   std::erase_if(engine_.times_, [&](const StepTimes& times) { return times.step >= step; });
+  engine_.use(std::move(prepared), step);
 }
 
 Engine::Prepared Engine::prepare(EngineConfig config) {
   std::stop_source stop_stream;
   StepCursor cursor(*config.plan, config.seed, config.topology, config.weights,
                     stop_stream.get_token());
-  return {std::move(config), std::move(stop_stream), std::move(cursor)};
+  auto rows = rows_->prepare(config.recipes);
+  return {.config = std::move(config),
+          .stop_stream = std::move(stop_stream),
+          .cursor = std::move(cursor),
+          .rows = std::move(rows)};
 }
 
-void Engine::use(Prepared prepared, std::uint64_t first) {
+// Last: tasks may come in from here on, and must find no batch that is dropped.
+void Engine::use(Prepared prepared, std::uint64_t first) noexcept {
   config_.seed = prepared.config.seed;
   config_.weights = std::move(prepared.config.weights);
   config_.recipes = std::move(prepared.config.recipes);
@@ -225,7 +229,7 @@ void Engine::use(Prepared prepared, std::uint64_t first) {
   cursor_ = std::move(prepared.cursor);
   first_ = first;
   ended_ = false;
-  rows_->use(config_.recipes);
+  rows_->use(std::move(prepared.rows));
 }
 
 // ---- the driver ----
@@ -433,7 +437,8 @@ void Engine::publish(const std::shared_ptr<InFlight>& batch) {
   } catch (...) {
     batch->error = std::current_exception();
   }
-  batch->slot.reset();  // the slices hold it for as long as they need it
+  batch->memory = {};  // the slices hold it for as long as they need it
+  batch->slot.reset();
   busy_ns_[static_cast<std::size_t>(Stage::read)] += batch->read_ns;
   busy_ns_[static_cast<std::size_t>(Stage::decode)] += batch->decode_ns;
   const std::int64_t finished = now_ns();
@@ -476,7 +481,7 @@ bool Engine::is_settled(std::uint64_t step) const noexcept {
 void Engine::drop_oldest() {
   const std::uint64_t step = queue_.front()->info->step;
   queue_.pop_front();
-  // Later waits begin after this delivery: the driver had leased this step's slot by then.
+  // A consumer takes this step before it waits for a later one: the driver had leased its slot by then.
   while (!times_.empty() && times_.front().step <= step) times_.pop_front();
 }
 

@@ -46,17 +46,17 @@ class Engine final : public BatchOwner {
   /// Stops and joins, without the lock: at most one sample's work per thread is waited for.
   ~Engine();
 
-  /// Of the loader's one mutex, which guards the steps, and what Run keeps.
+  /// Locks the loader's one mutex. It guards the list of batches, and all that Run keeps.
   [[nodiscard]] Lock lock() const { return Lock(mutex_); }
-  /// Waits until `ready()`, which is called under the lock, and until nothing has the engine paused; false when it is too late.
+  /// Waits until no Pause lives and `ready()`, which is called under the lock, is true; false when it is too late.
   template <class Ready>
   [[nodiscard]] bool wait(Lock& lock, Deadline deadline, Ready ready);
-  /// wait() looks at its `ready()` again.
+  /// Wakes the threads in wait(), which call their `ready()` again.
   void notify() noexcept { changed_.notify_all(); }
 
   /// Starts the threads where none run.
   ///
-  /// Errors  Error  a thread can't be started; then none run
+  /// Errors  Error  a thread can't be started; the next call tries again
   void start();
   [[nodiscard]] bool is_running() const noexcept { return driver_.joinable(); }
   [[nodiscard]] bool is_paused() const noexcept { return is_paused_; }
@@ -75,7 +75,7 @@ class Engine final : public BatchOwner {
   [[nodiscard]] std::optional<std::uint64_t> steps() const noexcept { return cursor_.steps(); }
   [[nodiscard]] const EngineConfig& config() const noexcept { return config_; }
 
-  /// While it lives, other threads' wait() and Pause wait. It holds the lock, but while threads are joined.
+  /// While it lives, other threads' wait() and Pause wait. It holds the lock, except while it joins threads.
   class Pause {
    public:
     explicit Pause(Engine& engine);
@@ -103,7 +103,8 @@ class Engine final : public BatchOwner {
 
   // ---- without the lock, too ----
 
-  [[nodiscard]] const plan::Plan& plan() const noexcept { return *config_.plan; }
+  [[nodiscard]] const plan::PlanPtr& plan() const noexcept { return config_.plan; }
+  [[nodiscard]] const Topology& topology() const noexcept { return config_.topology; }
   [[nodiscard]] std::span<const Device> devices() const noexcept { return config_.devices; }
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return config_.fields; }
   /// Whether the driver waits for a slot.
@@ -114,15 +115,16 @@ class Engine final : public BatchOwner {
   void report(Stats& stats) const;
 
  private:
-  /// From one configuration to another, while no thread runs.
+  /// What another seed or other weights need: made while threads still run, since that may fail.
   struct Prepared {
     EngineConfig config;
     std::stop_source stop_stream;
     StepCursor cursor;
+    RowThreads::Prepared rows;
   };
   void join();
-  [[nodiscard]] static Prepared prepare(EngineConfig config);
-  void use(Prepared prepared, std::uint64_t first);
+  [[nodiscard]] Prepared prepare(EngineConfig config);
+  void use(Prepared prepared, std::uint64_t first) noexcept;
   void drive(const std::stop_token& stop);
   [[nodiscard]] bool open_step(std::uint64_t step, const std::stop_token& stop);
   [[nodiscard]] std::shared_ptr<InFlight> lay_out(std::uint64_t step, DrawnStep& drawn) const;

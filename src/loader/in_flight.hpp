@@ -22,8 +22,8 @@ namespace penstock::loader {
 
 struct InFlight {
   std::shared_ptr<StepInfo> info = std::make_shared<StepInfo>();
-  std::shared_ptr<staging::StagingLease> slot;
-  /// Where its rows go: a slice for each part, laid out alike.
+  std::shared_ptr<staging::StagingLease> slot;  // until it is published
+  /// Where its rows go, until it is published: a slice for each part, laid out alike.
   std::span<std::byte> memory;
   const batch::BatchLayout* layout = nullptr;
   std::vector<std::shared_ptr<device::DeviceSlice>> slices;  // one per part

@@ -38,7 +38,7 @@ RowThreads::RowThreads(RowRecipes recipes, RowThreadOptions options, BatchOwner&
     : recipes_(std::move(recipes)),
       options_(std::move(options)),
       owner_(owner),
-      read_ahead_(make_read_ahead()),
+      read_ahead_(make_read_ahead(recipes_)),
       arena_(options_.threads, static_cast<unsigned>(options_.threads)) {
   door_->open(*this);
 }
@@ -48,19 +48,24 @@ std::size_t RowThreads::records(int threads, int io_threads) noexcept {
   return static_cast<std::size_t>(threads + each);
 }
 
-std::unique_ptr<ReadAhead> RowThreads::make_read_ahead() {
+std::unique_ptr<ReadAhead> RowThreads::make_read_ahead(const RowRecipes& recipes) {
   const int readers = options_.io_threads;
   if (readers == 0) return nullptr;
   const std::size_t ahead =
       records(options_.threads, readers) - static_cast<std::size_t>(options_.threads);
-  return std::make_unique<ReadAhead>(recipes_.front(), open_, readers, ahead, options_.record_limit,
+  return std::make_unique<ReadAhead>(recipes.front(), open_, readers, ahead, options_.record_limit,
                                      [this](std::int64_t grown) { note_memory(grown); });
 }
 
-void RowThreads::use(RowRecipes recipes) {
-  recipes_ = std::move(recipes);
-  read_ahead_ = make_read_ahead();
-  stop_ = {};
+RowThreads::Prepared RowThreads::prepare(RowRecipes recipes) {
+  auto read_ahead = make_read_ahead(recipes);
+  return {.recipes = std::move(recipes), .read_ahead = std::move(read_ahead), .stop = {}};
+}
+
+void RowThreads::use(Prepared prepared) noexcept {
+  recipes_ = std::move(prepared.recipes);
+  read_ahead_ = std::move(prepared.read_ahead);
+  stop_ = std::move(prepared.stop);
   door_->open(*this);
 }
 

@@ -38,7 +38,7 @@ class BatchOwner {
  public:
   /// All rows of a batch are there.
   virtual void complete(const std::shared_ptr<InFlight>& batch) = 0;
-  /// Some won't be. May come several times for a batch.
+  /// Some rows can't be made; `error` says why. May come several times for a batch.
   virtual void give_up(InFlight& batch, std::exception_ptr error) = 0;
 
  protected:
@@ -58,8 +58,15 @@ class RowThreads {
   void request_stop();
   /// Joins the threads, and drops what was open. At most one sample's work per thread is waited for.
   void stop();
-  /// While nothing runs: what start() will run.
-  void use(RowRecipes recipes);
+  /// What start() will run in place of the present recipes.
+  struct Prepared {
+    RowRecipes recipes;
+    std::unique_ptr<ReadAhead> read_ahead;
+    std::stop_source stop;
+  };
+  [[nodiscard]] Prepared prepare(RowRecipes recipes);
+  /// While no thread runs.
+  void use(Prepared prepared) noexcept;
   /// Through which tasks come here: open but from stop() to use().
   [[nodiscard]] const std::shared_ptr<TaskDoor>& door() const noexcept { return door_; }
 
@@ -87,7 +94,7 @@ class RowThreads {
   void work(const std::stop_token& stop);
   void work_on_read(const std::stop_token& stop);
   void stop_threads();
-  [[nodiscard]] std::unique_ptr<ReadAhead> make_read_ahead();
+  [[nodiscard]] std::unique_ptr<ReadAhead> make_read_ahead(const RowRecipes& recipes);
   [[nodiscard]] std::int64_t least_of_grain(std::int64_t sample_ns) const;
   void note_memory(std::int64_t grown);
 

@@ -81,7 +81,7 @@ Run::Run(const plan::PlanPtr& plan, const LoaderOptions& options) : options_(opt
 
 Run::~Run() {
   Engine::Pause(*engine_).stop();
-  if (Stream* stream = engine_->plan().stream()) stream->detach();
+  if (Stream* stream = engine_->plan()->stream()) stream->detach();
 }
 
 void Run::start() {
@@ -193,23 +193,27 @@ bool Run::wait(Lock& lock, std::span<Consumer> waiting, Until until, Deadline de
   const std::uint64_t& step = waiting.front().step;
   const auto is_over = [&] {
     if (stopped_ || has_failed(step)) return true;
-    if (!agrees_ || is_agreeing_) return false;
+    if (!has_compared_ || is_comparing_) return false;
     return engine_->is_settled(step) || (until == Until::numbers && engine_->find(step) != nullptr);
   };
-  if (!engine_->is_paused() && is_over()) return true;
+  if (!engine_->is_paused()) {
+    if (stopped_ || ended_ || has_failed(step)) return true;
+    for (const Consumer& consumer : waiting) check_held_batches(consumer);
+    if (is_over()) return true;
+  }
 
-  for (const Consumer& consumer : waiting) check_held_batches(consumer);
   const std::int64_t begin = now_ns();
   for (Consumer& consumer : consumers_) consumer.meter.start(begin);
   for (Consumer& consumer : waiting) consumer.meter.enter(begin);
-  const auto must_agree = [&] { return !agrees_ && !is_agreeing_; };
-  const auto wakes = [&] { return is_over() || !engine_->is_running() || must_agree(); };
+  const auto must_compare = [&] { return !has_compared_ && !is_comparing_; };
+  const auto wakes = [&] { return is_over() || !engine_->is_running() || must_compare(); };
   bool in_time = false;
   try {
     // Once, and again where a restore() comes while this thread waits.
     while ((in_time = engine_->wait(lock, deadline, wakes)) && !is_over()) {
-      engine_->start();
-      if (must_agree()) agree(lock);
+      for (const Consumer& consumer : waiting) check_held_batches(consumer);
+      start_locked();
+      if (must_compare()) compare_facts(lock);
     }
   } catch (...) {
     leave_meters(waiting);
@@ -225,21 +229,21 @@ void Run::fail(std::uint64_t step, std::exception_ptr error) {
   engine_->notify();
 }
 
-void Run::agree(Lock& lock) {
-  const std::vector<Fact> facts = options_.exchange ? facts_locked() : std::vector<Fact>{};
-  agrees_ = true;
-  if (facts.empty()) return;
-  is_agreeing_ = true;
+void Run::compare_facts(Lock& lock) {
+  has_compared_ = true;
+  if (!options_.exchange) return;
+  is_comparing_ = true;
   lock.unlock();
   std::exception_ptr error;
   try {
-    require_agreement(options_.exchange, facts);
+    require_agreement(options_.exchange, facts());
   } catch (...) {
     error = std::current_exception();
   }
   lock.lock();
-  is_agreeing_ = false;
-  if (error && agrees_) fail(progress_.step, std::move(error));  // else a restore() came between
+  is_comparing_ = false;
+  // Where a restore() came meanwhile it was about another position.
+  if (error && has_compared_) fail(progress_.step, std::move(error));
   engine_->notify();
 }
 
@@ -341,21 +345,17 @@ void Run::count_delivered(const InFlight& batch) {
 
 // ---- the position ----
 
-// Hashes what is long in a plan: once, for programs that save a state every step, and without the lock.
+// Hashes what is long in a plan: once, for programs that save a state every step. Called without the lock.
 const std::string& Run::identity() const {
-  std::call_once(identified_, [&] { identity_ = identity_of(engine_->plan()); });
+  std::call_once(identified_, [&] { identity_ = identity_of(*engine_->plan()); });
   return identity_;
 }
 
 std::vector<Fact> Run::facts() const {
-  (void)identity();
+  const std::string& plan = identity();
   const Lock lock = engine_->lock();
-  return facts_locked();
-}
-
-std::vector<Fact> Run::facts_locked() const {
-  const std::string world = engine_->config().topology.describe();
-  return {{"the plan", identity()},
+  const std::string world = engine_->topology().describe();
+  return {{"the plan", plan},
           {"the seed", std::to_string(engine_->config().seed)},
           {"the next step", std::to_string(progress_.step)},
           {"the number of input pipelines", std::to_string(options_.context->num_input_pipelines)},
@@ -371,7 +371,7 @@ LoaderState Run::state() const {
                     .samples = progress_.global_samples,
                     .seed = engine_->config().seed,
                     .plan = plan,
-                    .world = engine_->config().topology.describe(),
+                    .world = engine_->topology().describe(),
                     .weights = weights_,
                     .fault_count = progress_.fault_count,
                     .faults = progress_.faults,
@@ -393,15 +393,18 @@ device::SliceDigests Run::wait_for_digests(Lock lock) const {
 }
 
 void Run::restore(const LoaderState& state) {
-  const plan::PlanPtr& plan = engine_->config().plan;
+  const plan::PlanPtr& plan = engine_->plan();
   refuse_stream(*plan, "restore");
-  const std::string& own = identity();
-  Engine::Pause pause(*engine_);
-  refuse_foreign(state, own, *plan, engine_->config().topology);
+  refuse_foreign(state, identity(), *plan, engine_->topology());
   if (!state.weights.empty()) refuse_weights(*plan);
-  pause.restart(configure(plan, options_, state.seed, state.weights), state.step);
-  agrees_ = false;
-  weights_ = state.weights;
+  EngineConfig config = configure(plan, options_, state.seed, state.weights);
+  std::vector<WeightChange> weights = state.weights;
+  std::vector<Fault> faults = state.faults;
+
+  Engine::Pause pause(*engine_);
+  pause.restart(std::move(config), state.step);
+  has_compared_ = false;
+  weights_ = std::move(weights);
   for (Consumer& consumer : consumers_) consumer.step = state.step;
   error_ = nullptr;
   ended_ = false;
@@ -409,15 +412,15 @@ void Run::restore(const LoaderState& state) {
   progress_.step = state.step;
   progress_.global_samples = state.samples;
   progress_.fault_count = state.fault_count;
-  progress_.faults = state.faults;
+  progress_.faults = std::move(faults);
   progress_.digests = {.slice = state.digest, .transformed = state.transformed_digest};
   progress_.pending_digests.clear();
 }
 
 void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
-  Engine::Pause pause(*engine_);
-  const plan::PlanPtr& plan = engine_->config().plan;
+  const plan::PlanPtr& plan = engine_->plan();
   refuse_weights(*plan);
+  Engine::Pause pause(*engine_);
   const std::uint64_t next = std::ranges::max(consumers_, {}, &Consumer::step).step;
   if (step < next)
     throw std::invalid_argument(fmt::format(
@@ -431,7 +434,7 @@ void Run::set_weights(std::uint64_t step, std::vector<double> weights) {
 }
 
 std::string Run::row_settings() const {
-  refuse_stream(engine_->plan(), "making rows elsewhere");
+  refuse_stream(*engine_->plan(), "making rows elsewhere");
   return RowSettings{.seed = seed(),
                      .processes = options_.context->num_input_pipelines,
                      .mode = options_.mode,
@@ -443,7 +446,7 @@ std::string Run::row_settings() const {
 }
 
 Step Run::batch_at(std::uint64_t step) const {
-  refuse_stream(engine_->plan(), "batch_at");
+  refuse_stream(*engine_->plan(), "batch_at");
   const EngineConfig config = [&] {
     const Lock lock = engine_->lock();
     return engine_->config();

@@ -58,7 +58,8 @@ class Run {
  private:
   using Held = std::shared_ptr<std::atomic<std::size_t>>;
   using Lock = Engine::Lock;
-  enum class Until { numbers, published };  // of a step: it can be named, or taken
+  /// What a consumer waits for: a step's numbers, or its batch.
+  enum class Until { numbers, published };
   enum class Fetched { step, end, late };
 
   /// What was delivered; what a state saves.
@@ -84,7 +85,6 @@ class Run {
   };
 
   void start_locked();
-  [[nodiscard]] std::vector<Fact> facts_locked() const;
   /// Waits for the next step of these consumers, which are at the same one; a restore() in the meantime gives them
   /// another. The engine has its batch then, unless the data ends before it, or it is too late.
   ///
@@ -97,8 +97,9 @@ class Run {
     return error_ && step >= failed_step_;
   }
   void fail(std::uint64_t step, std::exception_ptr error);
-  /// With the other processes, on the first consumer's thread, while the others wait. Without the lock in the meantime.
-  void agree(Lock& lock);
+  /// Compares facts() with those of the other processes, on the thread of the consumer that comes first; the lock is
+  /// free meanwhile.
+  void compare_facts(Lock& lock);
   [[nodiscard]] Fetched look_ahead(Lock& lock, Deadline deadline);
   void leave_meters(std::span<Consumer> consumers) const;
   static void end_meters(std::span<Consumer> consumers);
@@ -118,9 +119,9 @@ class Run {
   std::vector<WeightChange> weights_;           // since the start, in order of their steps
   Held held_steps_ = std::make_shared<std::atomic<std::size_t>>(0);  // by the caller, as a whole
   std::vector<Consumer> consumers_;                                  // one per device
-  bool agrees_ = false;       // with the other processes, since the last restore(), or about to
-  bool is_agreeing_ = false;  // a consumer's thread waits for them
-  std::exception_ptr error_;  // what a consumer got, and all will get
+  bool has_compared_ = false;      // its facts with the other processes, or does so
+  bool is_comparing_ = false;      // a consumer's thread waits for them
+  std::exception_ptr error_;       // what a consumer got, and all will get
   std::uint64_t failed_step_ = 0;  // from this step on
   bool ended_ = false;             // a consumer has seen the end of the data
   bool stopped_ = false;

@@ -260,6 +260,19 @@ TEST(PlanJson, RefusesAugmentationsOfADeviceTransformByTheirPlaces) {
               ThrowsMessage<Error>(HasSubstr("'augment': expected a list")));
 }
 
+// Whether `text` is `pattern`, in which … stands for any text: lists that grow, other libraries' words.
+bool matches(std::string_view text, std::string_view pattern) {
+  constexpr std::string_view kAny = "…";
+  const auto end = pattern.find(kAny);
+  if (end == pattern.npos) return text == pattern;
+  if (!text.starts_with(pattern.substr(0, end))) return false;
+  text.remove_prefix(end);
+  pattern.remove_prefix(end + kAny.size());
+  for (std::size_t skipped = 0; skipped <= text.size(); ++skipped)
+    if (matches(text.substr(skipped), pattern)) return true;
+  return false;
+}
+
 // One line a refused plan, in tests/loader/golden/refused_plans.txt: what it is, and the message.
 TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
   const Registry registry = fake_registry();
@@ -338,19 +351,19 @@ TEST(PlanJson, RefusesWithTheMessagesInTheGoldenFile) {
              {"pad": {"field": "number", "to": 8}}])");
        }},
   };
-  std::string found;
+  std::ifstream golden(test::project_path("tests/loader/golden/refused_plans.txt"));
   for (const auto& [name, refuse] : refused) {
+    std::string expected;
+    std::getline(golden, expected);
     try {
       refuse();
       ADD_FAILURE() << name << " was not refused";
     } catch (const Error& error) {
-      found += name + ": " + error.what() + "\n";
+      const std::string found = name + ": " + error.what();
+      EXPECT_TRUE(matches(found, expected)) << found << "\n" << expected;
     }
   }
-  std::ifstream stream(test::project_path("tests/loader/golden/refused_plans.txt"));
-  std::stringstream golden;
-  golden << stream.rdbuf();
-  EXPECT_EQ(found, golden.str());
+  EXPECT_EQ(golden.peek(), std::ifstream::traits_type::eof());
 }
 
 TEST(PlanJson, HostileTextsAreErrorsAndNothingElse) {

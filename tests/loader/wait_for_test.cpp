@@ -97,6 +97,20 @@ TEST(WaitFor, AnEpochWithoutASlotIsAnErrorAndNoHang) {
   EXPECT_EQ(loader.next_epoch(), 0U);
 }
 
+// Whether or not the loader's thread has come to the end by then.
+TEST(WaitFor, ACallerThatHoldsAllSlotsGetsTheErrorAtTheEndOfTheData) {
+  for (int run = 0; run < 100; ++run) {
+    Loader loader = two_a_batch(fake(6)).loader({.threads = 1});
+    std::vector<Step> held;
+    while (held.size() < 3) held.push_back(*loader.next());
+    ASSERT_EQ(loader.stats().slots, held.size());
+    for (int look = 0; look < run; ++look) std::this_thread::yield();
+    ASSERT_THROW((void)loader.next(), Error);
+    held.clear();
+    ASSERT_FALSE(loader.next());
+  }
+}
+
 TEST(WaitFor, IsTrueAtTheEndAndThrowsWhatNextThrows) {
   Loader ending = two_a_batch(fake(2)).loader();
   ASSERT_TRUE(ending.next());

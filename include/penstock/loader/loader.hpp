@@ -410,8 +410,12 @@ class Loader {
   [[nodiscard]] Epochs epochs();
   /// The epoch of the step that next() will return; none at the end. Waits until it is known, not
   /// until the step is ready.
+  ///
+  /// Errors  as for next(), where the step can't be known
   [[nodiscard]] std::optional<std::uint32_t> next_epoch();
   /// Waits up to `timeout` until next_epoch() can return at once; says whether it can.
+  ///
+  /// Errors  as for next_epoch()
   [[nodiscard]] bool wait_for_epoch(std::chrono::nanoseconds timeout);
 
   /// What was delivered so far: the steps that all devices have taken. The state of any process can
