@@ -117,7 +117,7 @@ def measure_slices(runs: int, steps: int) -> None:
             [kind, spread(of["ms"], "{:.1f}"), spread(speed, "{:.2f}"), spread(of["driver"], "{:.1f}"), spread(of["others"], "{:.1f}")]
             + ["" if "thread" in kind else spread(of[name], "{:.1f}") for name in ("made", "way", "copy")]
         )
-    heads = ["who makes the rows", "ms a slice", "GB/s", "CPU ms of the trainer", "CPU ms of the others", "ms a task: making", "on the way", "copied in"]
+    heads = ["rows made by", "ms a slice", "GB/s", "CPU ms of the trainer", "CPU ms of the others", "ms a task: making", "on the way", "copied in"]
     table(f"Slices of {size:.1f} MB ({BATCH} rows of 224 × 224 × 3) that are copied from memory", heads, rows)
 
 

@@ -13,7 +13,7 @@ Fields = Mapping[str, tuple[str, Sequence["int | None"]]]
 
 
 def describe(data: Any, fields: Any, names: Sequence[str] | None) -> tuple[int, Any, str, str]:
-    """The number of items, their fields, what to call the data, and a text that tells it from other data."""
+    """The number of items, their fields, what to call the data, and a string that tells it from other data."""
     kind = type(data).__name__
     if not hasattr(data, "__getitem__") or not hasattr(data, "__len__") or isinstance(data, (Mapping, str, bytes)):
         refuse(data, kind)

@@ -16,8 +16,8 @@ __all__ = ["output_file"]
 def output_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces what is at `path` when the block ends without an error, and has reached the disk then.
 
-    It is written beside it, behind symbolic links, as a new file of a name that nobody knows. What is there and is no regular file
-    (a device, a pipe, /dev/stdout) is written to and never replaced.
+    It is written beside it, behind symbolic links, as a new file with a name that cannot be guessed. What is there and is no
+    regular file (a device, a pipe, /dev/stdout) is written to and never replaced.
 
     Errors  OSError  it cannot be written; what was at `path` stays
     """
@@ -51,7 +51,7 @@ def _is_of_the_process(path: str | os.PathLike[str]) -> bool:
 
 
 def _take_over(descriptor: int, old: os.stat_result) -> None:
-    """The old file's owner and group, as far as this user may, and its permissions; another group gets no more than everybody."""
+    """The old file's owner and group, as far as this user may, and its permissions; another group gets no more than other users."""
     mode = stat.S_IMODE(old.st_mode)
     try:
         os.fchown(descriptor, old.st_uid, old.st_gid)

@@ -44,8 +44,8 @@ SLICE_S = 0.05
 # A task that takes longer than this, and than so many times the usual, is asked of another worker as well.
 LATE_S = 1.0
 LATE_TIMES = 4.0
-# One that takes longer than this goes back to the loader: its worker, and whoever was asked as well, may be cut off. Before the
-# first answer nobody knows how long a task takes.
+# A task that takes longer than this goes back to the loader: its worker, and the second worker that was asked, may be cut off.
+# Before the first answer the usual time of a task is not known.
 STUCK_S = 5.0
 STUCK_TIMES = 16.0
 FIRST_STUCK_S = 60.0
@@ -82,7 +82,7 @@ class Worker(abc.ABC):
 
 
 class Workers(abc.ABC):
-    """Who makes rows elsewhere: for Dataset.loader(remote=...). One object may serve several loaders.
+    """The workers that make rows elsewhere: for Dataset.loader(remote=...). One object may serve several loaders.
 
     `count`: how many. `rows`: of one task, at the most; a task is a part of one device's slice. `ahead`: tasks that each
     worker has at a time, so that it never waits for the next. `local`: whether the loader's threads make rows, too; without
@@ -119,7 +119,7 @@ class Workers(abc.ABC):
 
 
 class _Seat:
-    """The place of one worker, whom several lanes share."""
+    """The place of one worker, which several lanes share."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -217,7 +217,7 @@ class _Session:
                 del made
             except WorkerLost as error:
                 lost = error
-            except BaseException as error:  # wrong whoever makes it
+            except BaseException as error:  # it would be the same from any worker
                 out.task.fail(error)
             finally:
                 self._room.leave(size)
@@ -245,7 +245,7 @@ class _Session:
         return out
 
     def _late(self, number: int) -> _Out | None:
-        """The oldest task whose worker is slow, and whom nobody else was asked for. Whoever is first with it counts."""
+        """The oldest task whose worker is slow and that no other worker has. The answer that comes first counts."""
         with self._lock:
             before = time.monotonic() - max(LATE_S, LATE_TIMES * self._usual_s)
             for out in self._out:
@@ -255,7 +255,7 @@ class _Session:
             return None
 
     def _watch(self) -> None:
-        """Gives back what takes far too long, and sees to it that somebody makes rows where no worker starts."""
+        """Gives back tasks that take far too long, and has the loader's threads make rows where no worker starts."""
         while not self._is_gone():
             time.sleep(SLICE_S)
             now = time.monotonic()
@@ -351,7 +351,7 @@ class _Session:
 
     @staticmethod
     def _warn(message: str) -> None:
-        with contextlib.suppress(RuntimeWarning):  # as an error it would end the thread, and nobody would see it
+        with contextlib.suppress(RuntimeWarning):  # as an error it would end the thread, and no caller would see it
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     def _is_not_ready(self, number: int) -> None:

@@ -86,9 +86,9 @@ def tokenize(
 ) -> TokenizeSummary:
     """Writes output.bin and output.idx: a sequence for each document, in the order of the inputs.
 
-    `inputs`: JSONL files, whose lines are objects with a text in `field`; text files (.txt, .md), a document each; either may
+    `inputs`: JSONL files, whose lines are objects with a string in `field`; text files (.txt, .md), a document each; either may
     end in .gz; a folder stands for all such files below it, in the order of their paths. `tokenizer`: a tokenizer.json of
-    Hugging Face's tokenizers, or "module:function", a function of your own that makes a list of numbers of a text. `end`: the
+    Hugging Face's tokenizers, or "module:function", a function of your own that makes a list of numbers of a string. `end`: the
     token behind each document, by its text in a tokenizer.json, or its number. `dtype`: "u8", "u16", "i32" or "i64"; by default
     u16 where a tokenizer.json has at most 65,536 tokens, else i32. `workers`: processes, by default one for each core.
 
@@ -153,8 +153,8 @@ def _work(
                     worker.terminate()  # what it was at is begun anew
                 if isinstance(error, BrokenProcessPool):
                     raise Error(
-                        "a worker process ended before its work: for want of memory, or since this program has no "
-                        "if __name__ == '__main__'; what is done is kept for the next run"
+                        "a worker process ended before its work was done, because the machine had too little memory or because "
+                        "this program has no if __name__ == '__main__'; what is done is kept for the next run"
                     ) from error
                 raise
 
@@ -397,7 +397,7 @@ def _text_of(line: bytes, field: str, place: str) -> str:
         raise Error(f"{place}: this line is no JSON: {error}") from error
     if not isinstance(found, dict) or field not in found:
         names = ", ".join(found) if isinstance(found, dict) else type(found).__name__
-        raise Error(f"{place}: expected an object with a text in {field!r}, found {names}; field= names another one")
+        raise Error(f"{place}: expected an object with a string in {field!r}, found {names}; field= names another one")
     if not isinstance(found[field], str):
         raise Error(f"{place}: expected a string in {field!r}, found {json.dumps(found[field]):.60}")
     text: str = found[field]
@@ -443,7 +443,7 @@ def run(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"files that end in {', '.join(ENDINGS)}, or these and .gz; or folders")
     parser.add_argument("--output", required=True, metavar="PREFIX", help="PREFIX.bin and PREFIX.idx")
-    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or module:function, which makes numbers of a text")
+    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or module:function, which makes numbers of a string")
     parser.add_argument("--end", metavar="TOKEN", help="token behind each document: its text, or its number")
     parser.add_argument("--field", default="text", help="of a line's object that has the text")
     parser.add_argument("--dtype", choices=list(TYPES), help="by default u16 where all tokens fit, else i32")

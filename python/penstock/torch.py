@@ -96,7 +96,7 @@ class DataLoader(PassLoader[Any]):
     pass), batch_size, drop_last, sampler, batch_sampler, set_epoch and so on; docs/trainers.md.
     """
 
-    # What a DataLoader of torch's has, for those who make another one with the same.
+    # The attributes of torch's DataLoader, for trainers that make another loader with the same values.
     sampler = None
     num_workers = 0
     pin_memory = False

@@ -1,4 +1,4 @@
-// What the files of the module share: who binds what, and the C++ values that Python objects hold.
+// What the files of the module share: which file binds what, and the C++ values that Python objects hold.
 //
 // Every call that may wait, or that takes a lock which a waiting thread may hold, is made without
 // the GIL: a worker that runs a Python function needs it to get on.

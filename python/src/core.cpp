@@ -1,4 +1,4 @@
-// The words that everyone uses: fields, sample numbers, faults, devices.
+// The words that all other files use: fields, sample numbers, faults, devices.
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -29,7 +29,7 @@ class RunningLoader {
   void rewind();
   void set_weights(std::uint64_t step, std::vector<double> weights);
 
-  /// Ends the data for all who wait. Any thread.
+  /// Ends the data for all threads that wait. Any thread.
   void stop() noexcept;
 
   /// For what may be called meanwhile, without the GIL.
@@ -55,9 +55,9 @@ class LoaderHandle {
   /// Errors  Error  this process was forked from the one that made the loader
   [[nodiscard]] RunningLoader& get() const;
   RunningLoader* operator->() const { return &get(); }
-  /// For who does not keep it.
+  /// For callers that do not keep it.
   [[nodiscard]] std::weak_ptr<RunningLoader> weak() const noexcept { return loader_; }
-  /// Expired once no handle is left, whoever may still hold the loader for a moment.
+  /// Expired once no handle is left, whichever threads may still hold the loader for a moment.
   [[nodiscard]] std::weak_ptr<void> wanted() const noexcept { return wanted_; }
 
  private:

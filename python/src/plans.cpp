@@ -38,7 +38,7 @@ constexpr const char* kPythonItems = "python_items";
 nb::object plan_module() { return nb::module_::import_("penstock._plan"); }
 
 // Opening and writing may take long, and others work meanwhile: all of it runs without the GIL,
-// which the functions here take again. They share `objects`; whoever makes the options keeps them
+// which the functions here take again. They share `objects`; the call that makes the options keeps them
 // until it has the GIL back.
 using Objects = std::shared_ptr<const nb::object>;
 

@@ -49,7 +49,7 @@ class ReleasedGil {
 };
 
 /// A Python object in the hands of C++: a function, an exception. Python's collector does not see
-/// who holds it, so release_kept() takes it away before the interpreter ends, or whatever refers to
+/// what holds it, so release_kept() takes it away before the interpreter ends, or whatever refers to
 /// a loader of its own would never go.
 class Kept {
  public:
@@ -94,8 +94,8 @@ class CallTimes {
   std::atomic<std::int64_t> busy_ns_ = 0;
 };
 
-/// The GIL, for one call of a Python function, or some. Whoever gives it up to a thread that wants it waits until that
-/// one has it: this is waiting, too.
+/// The GIL, for one call of a Python function, or some. A thread that gives it up to another that wants it waits until
+/// that one has it: this is waiting, too.
 class TimedGil {
  public:
   explicit TimedGil(CallTimes& times, std::uint64_t calls = 1) : times_(times), calls_(calls) {

@@ -40,7 +40,7 @@ class OfThisProcess {
   OfThisProcess(std::shared_ptr<T> value, std::string name)
       : value_(std::move(value)), name_(std::move(name)) {}
 
-  /// Whoever uses it keeps it while it does.
+  /// A caller keeps it while it uses it.
   [[nodiscard]] std::shared_ptr<T> get() const {
     if (value_.forked())
       throw Error("this " + name_ +

@@ -30,7 +30,7 @@ struct PyRowTasks {
   }
 
   std::weak_ptr<RunningLoader> loader;
-  std::weak_ptr<void> wanted;  // those who wait for a task hold the loader: it would never be gone
+  std::weak_ptr<void> wanted;  // threads that wait for tasks hold the loader: it would never go
   int generation = fork_generation();
 };
 

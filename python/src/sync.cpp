@@ -34,7 +34,7 @@ namespace {
 
 using namespace nb::literals;
 
-// ---- who may use what ----
+// ---- which threads and processes may use what ----
 
 /// One call at a time; none in the child of a fork, which has not the threads and shares the
 /// sockets.
@@ -412,7 +412,7 @@ other. `exchange` gives every process the texts of all, in the order of their ra
     group = connect()
     require_agreement(group.exchange, loader.facts() | {"learning rate": str(rate)})
 
-Errors  Error  in every process: each fact that differs, with its values and who has them)");
+Errors  Error  in every process: each fact that differs, with its values and the processes that have them)");
   module.def("transports", &transports,
              R"(The transports in this build: of "gloo", "mpi" and "nccl".)");
   module.def(
@@ -432,8 +432,8 @@ By default they are the launcher's (torchrun, mpirun or srun), and meet at MASTE
 MASTER_PORT; or through a shared file, or at "host:port" of the process of rank 0. A process
 that no launcher started is a world of one: it connects to no other process and copies nothing.
 
-`transport`   "auto": "nccl" for a CUDA device, else "gloo". Over "mpi" its launcher says who takes
-              part.
+`transport`   "auto": "nccl" for a CUDA device, else "gloo". Over "mpi" its launcher says which
+              processes take part.
 `device`      where the gradients lie; by default the host, for "nccl" the GPU of the local rank.
 `rank, world` of this process; by default the launcher's.
 `timeout`     how many seconds a call waits for the others before an error names those that are late;

@@ -160,7 +160,7 @@ struct WorkerPool::Worker {
   bool dead = true;    // or not yet started
   std::uint64_t next_ticket = 0;
   std::deque<Pending> pending;  // in the order in which they were asked
-  bool reading = false;         // somebody reads the first one's answer
+  bool reading = false;         // a thread reads the first one's answer
   std::vector<std::unique_ptr<Block>> blocks;
 
   [[nodiscard]] std::size_t in_flight() const {
@@ -184,7 +184,7 @@ WorkerPool::~WorkerPool() {
 }
 
 // Of the workers with room the one with the least to do. One that has died is started again, by the first
-// who comes once nobody waits for it.
+// thread that comes once no thread waits for it.
 WorkerPool::Place WorkerPool::take(const Record& record, bool alone) {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -269,7 +269,7 @@ void WorkerPool::bury(Worker& worker) {
   changed_.notify_all();
 }
 
-// Takes the answers that nobody waits for any more, as far as they have come.
+// Takes the answers that no thread waits for any more, as far as they have come.
 void WorkerPool::drop_abandoned(Worker& worker) {
   while (!worker.dead && !worker.reading && !worker.pending.empty() &&
          worker.pending.front().abandoned && is_readable(worker.socket, 0)) {
@@ -407,8 +407,8 @@ Result<void> WorkerPool::read(std::uint64_t number, std::uint64_t seed, Record& 
   }
   return Fault{
       .reason =
-          "reading it has ended the worker process twice; was it killed for want of memory, "
-          "or does the main program lack its if __name__ == '__main__'?"};
+          "reading it has ended the worker process twice; was it killed because the machine had "
+          "too little memory, or does the main program lack its if __name__ == '__main__'?"};
 }
 
 void serve_items(nb::object items, const std::vector<FieldSpec>& fields, int socket,

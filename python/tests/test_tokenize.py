@@ -116,7 +116,7 @@ def test_bad_lines_and_tokens_are_named(tmp_path):
 
     good = json.dumps({"text": "a"}) + "\n"
     assert "a.jsonl at byte 14: this line is no JSON" in error_of(good + "{nothing\n")
-    assert "at byte 14: expected an object with a text in 'text', found body; field= names" in error_of(good + '{"body": "a"}\n')
+    assert "at byte 14: expected an object with a string in 'text', found body; field= names" in error_of(good + '{"body": "a"}\n')
     assert "the token 300 does not fit into u8" in error_of(good, end=300, dtype="u8")
     with pytest.raises(ps.Error, match="nowhere.jsonl is not there"):
         tokenize(tmp_path / "nowhere.jsonl", tmp_path / "out", "byte_tokens:encode")

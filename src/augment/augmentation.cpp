@@ -109,13 +109,13 @@ Augmentation augment::make_augmentation(AnyOperation operation) {
 }
 
 void augment::check_fills(std::span<const Augmentation> operations, int channels,
-                          std::string_view who) {
+                          std::string_view caller) {
   for (const Augmentation& operation : operations)
     if (channels == 1 && operation.operation().colored)
       throw std::invalid_argument(
           fmt::format("{}: images of one channel cannot have a fill of three levels, as of {}: "
                       "give one level",
-                      who, operation.to_string()));
+                      caller, operation.to_string()));
 }
 
 Augmentation::Augmentation() : Augmentation(make(augment::Nothing{})) {}

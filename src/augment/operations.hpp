@@ -296,8 +296,8 @@ struct Operation {
 
 /// For images of one channel a fill has one level.
 ///
-/// Errors  std::invalid_argument  one of them has several and `channels` is 1; begins with `who`
-void check_fills(std::span<const Augmentation> operations, int channels, std::string_view who);
+/// Errors  std::invalid_argument  one of them has several and `channels` is 1; begins with `caller`
+void check_fills(std::span<const Augmentation> operations, int channels, std::string_view caller);
 
 /// Errors  std::invalid_argument  an option out of range; names the operation and the option
 void check(const AnyOperation& operation);

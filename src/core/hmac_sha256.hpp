@@ -1,4 +1,4 @@
-// core/hmac_sha256: OpenSSL's, for those who link it.
+// core/hmac_sha256: OpenSSL's, for the parts that link it.
 #pragma once
 
 #include <array>

@@ -257,8 +257,6 @@ class JsonReader {
   }
   /// After all fields: refuses what none of them was.
   void finish() const;
-  /// What messages begin with.
-  [[nodiscard]] const std::string& where() const noexcept { return where_; }
 
  private:
   template <class T>

@@ -45,8 +45,8 @@ int follow_links(fs::path& path) {
   return 0;
 }
 
-// Gives `file` to the owner and the group that the old one had, as far as this user may; the old one's permissions then. Another
-// group than it had gets no more than everybody.
+// Gives `file` to the owner and the group that the old one had, as far as this user may; the old one's permissions
+// then. Another group than it had gets no more than all users get.
 mode_t mode_of(int file, const struct stat& old) {
   if (::fchown(file, old.st_uid, old.st_gid) == 0) return old.st_mode & 07777;
   if (::fchown(file, static_cast<uid_t>(-1), old.st_gid) == 0) return old.st_mode & 0777;

@@ -213,7 +213,7 @@ __device__ void blur_tile(const Picture& from, const Step& step, int left, int t
   const int thread = static_cast<int>(threadIdx.x);
   const int reach = step.count - 1;
   const int columns = kTileWidth + 2 * reach;
-  __syncthreads();  // of whoever still reads the last channel
+  __syncthreads();  // of the threads that still read the last channel
   for (int at = thread; at < kTileHeight * columns; at += kThreads) {
     const int row = at / columns;
     const int column = at - row * columns;

@@ -28,7 +28,7 @@ struct PassImages {
   const augment::Step* programs = nullptr;
   const std::uint8_t* in = nullptr;  // buffer 0
   std::uint8_t* buffers = nullptr;   // from 1 on
-  ImageCounts* counts = nullptr;     // of even levels, then of odd ones; nobody asks without any
+  ImageCounts* counts = nullptr;     // of even levels, then of odd ones; no pass asks without any
   std::uint32_t* sums = nullptr;     // of mixtures; null without any
 };
 

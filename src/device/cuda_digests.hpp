@@ -44,8 +44,8 @@ class CudaDigests : public std::enable_shared_from_this<CudaDigests> {
                                                         const CudaEvent& hashed);
   /// Whether all that was queued is over. A device that is lost throws a CudaError.
   [[nodiscard]] bool is_over();
-  /// Waits for all that is queued; nobody needs the device for it afterwards. Where that is lost, who asks for a result
-  /// that never came is told.
+  /// Waits for all that is queued; no caller needs the device for it afterwards. Where that is lost, a caller that asks
+  /// for a result that never came is told.
   void finish() noexcept;
 
  private:
@@ -54,7 +54,7 @@ class CudaDigests : public std::enable_shared_from_this<CudaDigests> {
   struct Place {
     explicit Place(int device) : event(device) {}
     CudaEvent event;
-    std::weak_ptr<Result> result;  // gone: nobody wants it any more
+    std::weak_ptr<Result> result;  // gone: no caller wants it any more
   };
 
   void collect();

@@ -73,8 +73,8 @@ class CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Device memory, allocated once. Who destroys it has waited for what still reads it: waiting for the whole device would end
-/// a capture that is going on there.
+/// Device memory, allocated once. The owner that destroys it has waited for what still reads it: waiting for the whole
+/// device would end a capture that is going on there.
 class DeviceMemory {
  public:
   DeviceMemory(int device, std::size_t bytes);

@@ -1,4 +1,4 @@
-// device/cuda_reaper: frees what a device still uses when nobody else does, later.
+// device/cuda_reaper: frees what a device still uses when nothing else does, later.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,8 @@ namespace penstock::device {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// Calls `free` once `is_over` says so: now, or later on a thread that looks again and again, so that nobody waits for a device. What is
-/// still in use 2 s after the program's end is left to the driver.
+/// Calls `free` once `is_over` says so: now, or later on a thread that looks again and again, so that no caller
+/// waits for a device. What is still in use 2 s after the program's end is left to the driver.
 ///
 /// Threads  both are called on any thread, one at a time; neither may throw.
 void free_when_over(std::function<bool()> is_over, std::function<void()> free) noexcept;

@@ -272,7 +272,7 @@ void CudaSlice::wait_on(StreamHandle stream) {
   if (std::ranges::none_of(readers_, same))
     readers_.push_back({stream, std::this_thread::get_id(), reader_done_on(device_of(stream))});
   check(cudaStreamWaitEvent(stream, ready().get(), 0));
-  // Who reads a batch may write into it.
+  // A stream that reads a batch may write into it.
   if (state_->digests) check(cudaStreamWaitEvent(stream, place().hashed.get(), 0));
 }
 

@@ -50,7 +50,7 @@ struct CudaPlace {
 
 /// Everything on the device; slices that outlive the transfer keep it.
 struct CudaState {
-  /// Destroyed once the device uses nothing of it any more: by whom lets go of it last, or later on a thread for that.
+  /// Destroyed once the device uses nothing of it any more: by the thread that lets go last, or later on one for that.
   [[nodiscard]] static std::shared_ptr<CudaState> make(int device, TransferPlan plan);
   CudaState(int device, TransferPlan plan);
   /// Waits for the readers of all places.
@@ -107,7 +107,7 @@ struct CudaState {
   std::shared_ptr<const void> staging;
   std::mutex mutex;                  // one at a time queues work, and touches stamps and flags
   std::uint64_t run = 0;             // goes up where work is forgotten
-  std::optional<CudaTiming> timing;  // until the transfer is gone, and with it who asked
+  std::optional<CudaTiming> timing;  // until the transfer is gone, and with it the observer
 };
 
 class CudaSlice final : public DeviceSlice {

@@ -27,7 +27,7 @@ void give_back(void* data) noexcept {
 class CudaTransfer final : public Transfer {
  public:
   CudaTransfer(int device, TransferPlan plan) : state_(CudaState::make(device, std::move(plan))) {}
-  /// Does not wait for the device: what that still reads stays with the state. Who asked for spans waits for them a second.
+  /// Does not wait for the device: what that still reads stays with the state. For spans it waits a second at most.
   ~CudaTransfer() override {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     while (state_->timing && !state_->work_is_over() && std::chrono::steady_clock::now() < deadline)
@@ -112,7 +112,7 @@ class CudaTransfer final : public Transfer {
     const auto waits_for_consumer = [](const PlacedDeviceTransform& placed) {
       return placed.transform.options().on_consumer_stream;
     };
-    // Who asks for the digest of what comes of it need not have waited for the batch.
+    // A caller that asks for the digest of what comes of it need not have waited for the batch.
     const bool hashed = state_->digests && state_->digests->hashes_transformed();
     const bool waits = state_->transforms_anything() &&
                        std::ranges::any_of(state_->plan.transforms.front(), waits_for_consumer);

@@ -71,7 +71,7 @@ void DeviceTransform::draw_own(const RandomKey& key, const SampleId& sample, boo
   }
 }
 
-// Who is mixed with whom differs from step to step.
+// Which rows are mixed with each other differs from step to step.
 std::size_t DeviceTransform::partner_distance(const RandomKey& key, std::uint64_t step,
                                               std::uint32_t replica, std::size_t count) {
   return count > 1 ? 1 + scale_to(key.u64(step, replica, 0), count - 1) : 0;

@@ -83,8 +83,8 @@ class DeviceSlice {
 
   /// Device memory; on a host device the part of the slot, once it has arrived.
   [[nodiscard]] virtual std::byte* data() const noexcept = 0;
-  /// What the device transforms make of it; null without any. On a host device it is for those to write to who fill the
-  /// slot, from reserve() on.
+  /// What the device transforms make of it; null without any. On a host device the threads that fill the slot write
+  /// to it, from reserve() on.
   [[nodiscard]] virtual std::byte* transformed() const noexcept = 0;
   /// Makes `stream` wait until the slice has arrived and is transformed. The host does not wait.
   ///
@@ -132,8 +132,8 @@ class Transfer {
   ///         gone
   /// Errors  CudaError  the copy could not be queued
   virtual void enqueue(DeviceSlice& slice, FilledSlice filled) = 0;
-  /// Then: queues the device transforms behind the copy. On a host device nothing: its rows are transformed by those who
-  /// fill them.
+  /// Then: queues the device transforms behind the copy. On a host device nothing: the threads that fill its rows
+  /// transform them.
   ///
   /// Stream  a stream of its own, so that it overlaps with the next copy; or the consumer's, where its result is not
   ///         hashed

@@ -37,7 +37,7 @@ class PinnedMemory {
   std::shared_ptr<staging::HostMemory> memory_;
 };
 
-// Grows, by half at the least. Who asks has waited for what used it.
+// Grows, by half at the least. Callers of room_for() have waited for what used it.
 template <class Memory>
 struct Growing {
   std::unique_ptr<Memory> memory;
@@ -168,7 +168,7 @@ bool CudaBatches::pack(const BatchImage& wanted, std::size_t number) {
   const auto all =
       index ? Region{.x = 0, .y = 0, .width = double(index->width), .height = double(index->height)}
             : Region{};
-  // Who decodes it on the host finds out whether the index is wrong or the box.
+  // The thread that decodes it on the host finds out whether the index is wrong or the box.
   if (!index || (wanted.box && !is_within(*wanted.box, all))) return false;
   const Region box = wanted.box.value_or(all);
   const std::size_t bytes = packer_.prepare({.bytes = wanted.bytes,

@@ -86,9 +86,9 @@ class BatchForm {
   /// The first `rows` rows of a delivered field; null where there is none of that name.
   [[nodiscard]] std::optional<TensorView> find(std::string_view name, device::DeviceSlice& slice,
                                                std::uint64_t rows) const;
-  /// Draws and does what the device transforms do to one row on a host device, once its sample and its field valid lie in
-  /// the slice and the sample's identity is final; each row once. Its images in the slice become augmented ones. A mixed
-  /// row is made by who brings the second of its two images.
+  /// Draws and does what the device transforms do to one row on a host device, once its sample and its field valid lie
+  /// in the slice and the sample's identity is final; each row once. Its images in the slice become augmented ones. A
+  /// mixed row is made by the thread that brings the second of its two images.
   ///
   /// Threads  any number, with different rows
   void transform_row(const HostPart& part, std::uint64_t row) const;

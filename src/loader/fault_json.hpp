@@ -1,4 +1,4 @@
-// loader/fault_json: a fault as JSON: in states, and in answers of those who make rows elsewhere.
+// loader/fault_json: a fault as JSON: in states, and in answers of processes that make rows elsewhere.
 #pragma once
 
 #include <penstock/core/error.hpp>

@@ -38,7 +38,7 @@ struct InFlight {
   bool done = false;         // published, or failed
   std::exception_ptr error;  // what keeps this step from being delivered
 
-  std::atomic<std::uint64_t> unfinished = 0;    // samples; who brings it to 0 publishes
+  std::atomic<std::uint64_t> unfinished = 0;    // samples; the thread that brings it to 0 publishes
   std::atomic<std::uint64_t> elsewhere = 0;     // samples that are made elsewhere, or were
   std::atomic<std::int64_t> last_local_ns = 0;  // when a thread of this process last made samples
   std::atomic<std::int64_t> read_ns = 0;

@@ -1,4 +1,4 @@
-// loader/open_samples: the samples of open batches that nobody makes yet, in the order in which they are needed.
+// loader/open_samples: the samples of open batches that no thread makes yet, in the order in which they are needed.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace penstock::loader {
 using Deadline = std::chrono::steady_clock::time_point;
 inline constexpr Deadline kNever = Deadline::max();
 
-/// Samples [first, first + count) of a batch, for one who makes them.
+/// Samples [first, first + count) of a batch, for one thread or task that makes them.
 struct Claim {
   std::shared_ptr<InFlight> batch;
   std::uint64_t first = 0;

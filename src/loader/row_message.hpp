@@ -1,4 +1,4 @@
-// loader/row_message: what travels between a loader and those who make rows for it: settings, requests, rows.
+// loader/row_message: what travels between a loader and the processes that make rows for it: settings, requests, rows.
 #pragma once
 
 #include <cstddef>

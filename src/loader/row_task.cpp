@@ -159,7 +159,7 @@ bool RowTask::finish(std::span<const std::byte> made, const ExceptionCodec& caus
     (void)loader::finish_rows(batch, state_->part,
                               state_->place.first_row - batch.info->parts[state_->part].slice.first,
                               state_->place.rows, recipe.observer);
-  } catch (...) {  // nobody else makes them
+  } catch (...) {  // no other thread makes them
     visit->threads->fail(batch, std::current_exception());
     throw;
   }

@@ -30,7 +30,7 @@ struct TaskState {
   std::int64_t taken = 0;     // when
   std::atomic<bool> is_settled = false;
 
-  /// Enters the door, and finds the batch; none where nobody wants the rows any longer.
+  /// Enters the door, and finds the batch; none where the loader does not want the rows any longer.
   struct Visit {
     TaskDoor::Visit threads;
     std::shared_ptr<InFlight> batch;

@@ -143,7 +143,7 @@ void RowThreads::work(const std::stop_token& stop) {
     } catch (...) {  // what is wrong with a sample is a fault; this is out of memory or worse
       error = std::current_exception();
     }
-    if (error) {  // behind the handler: whoever gets it is the last to hold it
+    if (error) {  // behind the handler: the thread that gets it is the last to hold it
       fail(*claim->batch, std::move(error));
       continue;
     }

@@ -71,7 +71,7 @@ class RowThreads {
   [[nodiscard]] const std::shared_ptr<TaskDoor>& door() const noexcept { return door_; }
 
   [[nodiscard]] OpenSamples& open() noexcept { return open_; }
-  /// So many samples of `batch` are there; also for those who make samples elsewhere.
+  /// So many samples of `batch` are there; also for tasks, whose samples are made elsewhere.
   void finish(const std::shared_ptr<InFlight>& batch, std::uint64_t count);
   /// They won't be.
   void fail(InFlight& batch, std::exception_ptr error) { owner_.give_up(batch, std::move(error)); }

@@ -29,7 +29,7 @@ class TaskDoor {
   };
 
   void open(RowThreads& threads);
-  /// Waits for those inside.
+  /// Waits for the tasks inside.
   void close();
   /// None where the door is closed.
   [[nodiscard]] std::optional<Visit> enter();

@@ -157,7 +157,7 @@ class BeforeCheck {
   const Plan& plan_;
 };
 
-// What a filter keeps of the records, whoever chose them.
+// What a filter keeps of the records, whatever chose them.
 void check_kept(const Plan& plan, const std::vector<std::uint64_t>& kept) {
   const Source& source = *branches_of(plan).front().source;
   if (kept.empty() && source.size() > 0)

@@ -73,7 +73,7 @@ struct Read {
 struct ReadStream {
   static constexpr const char* kName = "read_stream";
   StreamPtr stream;
-  SourcePtr records;  // the stream's, for those who only read
+  SourcePtr records;  // the stream's, for callers that only read
 };
 
 struct Mix {

@@ -43,7 +43,7 @@ constexpr const char* kZip = "zip";
 
 Registry::Registry() {
   for (const auto& [name, make] : source::makers_of_sources()) add_source(name, make);
-  // What these are made of may be anybody's.
+  // The sources that these are made of may be any program's.
   for (const char* const name : {kZip, source::kRename, BlockOptions::kName, PackOptions::kName})
     add_source(name,
                [](std::string_view) -> SourcePtr { throw std::logic_error("made elsewhere"); });

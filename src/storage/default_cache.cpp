@@ -19,9 +19,9 @@ std::filesystem::path folder_from(const char* variable) {
   return value;
 }
 
-// In a folder where anybody may make one of any name: this user's alone, or none.
-std::filesystem::path own_folder_in(const std::filesystem::path& everybodys) {
-  const std::filesystem::path folder = everybodys / fmt::format("penstock-{}", ::getuid());
+// In a folder where any user may make one of any name: one that is this user's alone, or none.
+std::filesystem::path own_folder_in(const std::filesystem::path& shared) {
+  const std::filesystem::path folder = shared / fmt::format("penstock-{}", ::getuid());
   struct stat info {};
   const bool is_own = (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) &&
                       ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&

@@ -1,4 +1,4 @@
-// storage/object_writer: an object that is written as a stream, of a length that nobody knows before its end.
+// storage/object_writer: an object that is written as a stream, of a length that is not known before its end.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 
 namespace penstock::transform {
 
-/// Errors  std::invalid_argument  no field of that name; says who asked and what there is
+/// Errors  std::invalid_argument  no field of that name; begins with `caller`, and says what there is
 [[nodiscard]] std::size_t find_field(std::span<const FieldSpec> fields, std::string_view name,
-                                     std::string_view who);
+                                     std::string_view caller);
 
 }  // namespace penstock::transform

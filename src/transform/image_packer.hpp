@@ -1,4 +1,4 @@
-// transform/image_packer: who takes an image in place of its pixels, to have it decoded elsewhere.
+// transform/image_packer: a packer takes an image in place of its pixels, to have it decoded elsewhere.
 #pragma once
 
 #include <cstddef>

@@ -142,34 +142,34 @@ Result<void> crop_mask(const ConstTensorView& in, const TensorView& out, const W
 
 }  // namespace
 
-void check_masks(std::string_view who, std::span<const std::string> masks,
+void check_masks(std::string_view caller, std::span<const std::string> masks,
                  std::span<const std::string> taken) {
   for (const std::string& name : masks) {
     if (name.empty())
-      throw std::invalid_argument(fmt::format("{}: name the field of each mask", who));
+      throw std::invalid_argument(fmt::format("{}: name the field of each mask", caller));
     if (std::ranges::count(taken, name) > 0 || std::ranges::count(masks, name) > 1)
       throw std::invalid_argument(
-          fmt::format("{}: the mask '{}' has the name of another field", who, name));
+          fmt::format("{}: the mask '{}' has the name of another field", caller, name));
   }
 }
 
-Masks::Masks(std::string who, std::vector<std::string> fields, int fill, DType dtype,
+Masks::Masks(std::string caller, std::vector<std::string> fields, int fill, DType dtype,
              const Crop& crop, std::span<const std::string> taken)
-    : who_(std::move(who)), fields_(std::move(fields)), fill_(fill), dtype_(dtype) {
-  check_masks(who_, fields_, taken);
+    : caller_(std::move(caller)), fields_(std::move(fields)), fill_(fill), dtype_(dtype) {
+  check_masks(caller_, fields_, taken);
   if (!with_type(dtype, [](auto) {}) || dtype == DType::i8)
     throw std::invalid_argument(
         fmt::format("{}: mask_dtype is an integer type that holds 255, such as u8, u16 or "
                     "i64; found {}",
-                    who_, name_of(dtype)));
+                    caller_, name_of(dtype)));
   if (!fields_.empty() && crop.parts() != 0)
-    throw std::invalid_argument(fmt::format("{}: masks follow one crop, and {} makes {}", who_,
+    throw std::invalid_argument(fmt::format("{}: masks follow one crop, and {} makes {}", caller_,
                                             crop.to_string(), crop.parts()));
 }
 
 void Masks::bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& binding) const {
   for (const std::string& name : fields_) {
-    const std::size_t input = find_field(fields, name, who_);
+    const std::size_t input = find_field(fields, name, caller_);
     const FieldSpec& field = fields[input];
     const auto extents = field.shape.extents();
     const bool is_decoded = extents.size() == 2 || (extents.size() == 3 && extents[2] == 1);
@@ -181,10 +181,10 @@ void Masks::bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& b
       throw std::invalid_argument(
           fmt::format("{}: a mask is the bytes of a PNG, u8 [?], or integers, [H,W] or "
                       "[H,W,1]; found {}",
-                      who_, field.to_string()));
+                      caller_, field.to_string()));
     if (!has_fill)
       throw std::invalid_argument(fmt::format("{}: mask_fill is {}, which '{}' of {} cannot hold",
-                                              who_, fill_, name, name_of(dtype)));
+                                              caller_, fill_, name, name_of(dtype)));
     binding.inputs.push_back(input);
     binding.outputs.push_back({name, dtype, {sample.height, sample.width}});
   }

@@ -17,8 +17,8 @@
 
 namespace penstock::transform {
 
-/// Errors  std::invalid_argument  a mask without a name, or one that is there twice, or among `taken`; begins with `who`
-void check_masks(std::string_view who, std::span<const std::string> masks,
+/// Errors  std::invalid_argument  a mask without a name, or there twice, or among `taken`; begins with `caller`
+void check_masks(std::string_view caller, std::span<const std::string> masks,
                  std::span<const std::string> taken);
 
 /// The masks of a transform: options, how they are bound, and what is done to them.
@@ -30,8 +30,8 @@ class Masks {
   /// `dtype` is that of masks that are decoded here. `taken` are the names of other fields that are put out.
   ///
   /// Errors  std::invalid_argument  as check_masks; a crop of several parts; a type that is no integer
-  Masks(std::string who, std::vector<std::string> fields, int fill, DType dtype, const Crop& crop,
-        std::span<const std::string> taken);
+  Masks(std::string caller, std::vector<std::string> fields, int fill, DType dtype,
+        const Crop& crop, std::span<const std::string> taken);
 
   /// Appends an input and an output for each mask.
   ///
@@ -48,7 +48,7 @@ class Masks {
   [[nodiscard]] bool empty() const noexcept { return fields_.empty(); }
 
  private:
-  std::string who_;
+  std::string caller_;
   std::vector<std::string> fields_;
   int fill_ = 0;
   DType dtype_ = DType::u8;

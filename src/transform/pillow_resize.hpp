@@ -26,7 +26,7 @@ struct PillowLine {
 [[nodiscard]] FilterLine filter_line(const PillowLine& line) noexcept;
 
 /// Horizontally and then vertically, with weights of 22 bits, levels rounded and cut between the directions. Slower than
-/// Resize, for those who compare with what Pillow made.
+/// Resize, for callers that compare with what Pillow made.
 ///
 /// Source   Pillow's Image.resize with BILINEAR or BICUBIC, of "RGB"
 /// Threads  one caller at a time; keeps scratch memory between calls.

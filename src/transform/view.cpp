@@ -271,9 +271,9 @@ void add_outputs(const ImageView& view, DType dtype, int channels,
   if (!view.geometry.empty()) add(view.geometry, DType::i32, {kGeometryNumbers});
 }
 
-void check_view(std::string_view who, const ImageView& view) {
+void check_view(std::string_view caller, const ImageView& view) {
   const auto refuse = [&](const std::string& what) {
-    throw std::invalid_argument(fmt::format("{}: {}", who, what));
+    throw std::invalid_argument(fmt::format("{}: {}", caller, what));
   };
   if (view.crop.is_empty())
     refuse("there is no crop: give one, such as crop = random_resized_crop(224)");
@@ -289,13 +289,13 @@ void check_view(std::string_view who, const ImageView& view) {
                        view.geometry));
 }
 
-void check_fill(std::string_view who, const Crop& crop, int channels) {
+void check_fill(std::string_view caller, const Crop& crop, int channels) {
   const Color fill = fill_of(crop);
   if (channels == 1 && fill != Color(fill.red))
     throw std::invalid_argument(
         fmt::format("{}: images of one channel cannot have a fill of three levels, ({}, {}, {}): "
                     "give one, as in fill = 114",
-                    who, fill.red, fill.green, fill.blue));
+                    caller, fill.red, fill.green, fill.blue));
 }
 
 }  // namespace penstock::transform

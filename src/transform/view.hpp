@@ -128,12 +128,12 @@ class View {
 /// Shape and type of what a view puts out, one after the other: its pixels, then its geometry.
 void add_outputs(const ImageView& view, DType dtype, int channels, std::vector<FieldSpec>& outputs);
 
-/// Errors  std::invalid_argument  no crop, no name, or options out of range; begins with `who`
-void check_view(std::string_view who, const ImageView& view);
+/// Errors  std::invalid_argument  no crop, no name, or options out of range; begins with `caller`
+void check_view(std::string_view caller, const ImageView& view);
 
 /// A crop's fill has as many levels as the images have channels, or one for all.
 ///
-/// Errors  std::invalid_argument  several levels for images of one channel; begins with `who`
-void check_fill(std::string_view who, const Crop& crop, int channels);
+/// Errors  std::invalid_argument  several levels for images of one channel; begins with `caller`
+void check_fill(std::string_view caller, const Crop& crop, int channels);
 
 }  // namespace penstock::transform

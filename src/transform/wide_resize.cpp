@@ -101,12 +101,12 @@ void WideResize::run(const WideImage& image, const Window& window, ResizeFilter 
 
 void WideResize::trim() { jpeg::trim(kept_); }
 
-void check_wide_filter(std::string_view who, ResizeFilter filter) {
+void check_wide_filter(std::string_view caller, ResizeFilter filter) {
   if (filter == ResizeFilter::pillow_bicubic)
     throw std::invalid_argument(
         fmt::format("{}: pillow_bicubic is not for 16 bits, where Pillow's own wraps around beyond "
                     "65535: take bicubic, or pillow_bilinear",
-                    who));
+                    caller));
 }
 
 }  // namespace penstock::transform

@@ -45,7 +45,7 @@ class WideResize {
   std::vector<double> kept_;  // the last rows, resized horizontally
 };
 
-/// Errors  std::invalid_argument  a filter that is not for 16 bits; begins with `who`
-void check_wide_filter(std::string_view who, ResizeFilter filter);
+/// Errors  std::invalid_argument  a filter that is not for 16 bits; begins with `caller`
+void check_wide_filter(std::string_view caller, ResizeFilter filter);
 
 }  // namespace penstock::transform

@@ -119,7 +119,7 @@ TEST(LaunchKey, WithoutASecretTheWarningSaysWhatIsNotKeptOut) {
   EXPECT_THAT(warned("127.0.0.1", {}),
               ElementsAre(HasSubstr("nothing tells this launch from another")));
   EXPECT_THAT(warned("10.1.2.3", {.run_id = "r"}),
-              ElementsAre(HasSubstr("can take a process's place")));
+              ElementsAre(HasSubstr("can impersonate a process")));
   if (!kHasSecrets) GTEST_SKIP() << "built without OpenSSL";
   EXPECT_THAT(warned("10.1.2.3", {.secret = kSecret}), IsEmpty());
 }

@@ -3,7 +3,7 @@
 
 /// Stands in `namespace PENSTOCK_EXPORT penstock {` of each public header, and of the headers in src/ that another library
 /// of the project includes, for all that is declared there. CMake defines PENSTOCK_SHARED for shared libraries and for
-/// those who link them; a static library exports nothing, so that a plugin or a Python module that contains one does not
+/// what links them; a static library exports nothing, so that a plugin or a Python module that contains one does not
 /// either.
 #ifdef PENSTOCK_SHARED
 #define PENSTOCK_EXPORT [[gnu::visibility("default")]]

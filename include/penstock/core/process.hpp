@@ -64,7 +64,7 @@ struct Fact {
 /// Compares the facts of all processes; the names may be in any order. Ranks that differ would train on other data, or wait
 /// for each other for ever.
 ///
-/// Errors  Error  in every process: each fact that differs, with its values and who has them
+/// Errors  Error  in every process: each fact that differs, with its values and the processes that have them
 void require_agreement(const Exchange& exchange, const std::vector<Fact>& facts);
 
 // ---- work that ends while it waits for others ----

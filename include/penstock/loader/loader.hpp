@@ -51,8 +51,8 @@ struct LoaderState {
   std::string plan = "[]";
   std::string world;  ///< how orders are divided among processes; empty for InputMode::one
   std::vector<WeightChange> weights;  ///< of a mix, in order of their steps
-  // This process's own; those of all processes add up. Who restores a state of another world gives
-  // the sum to one process, and zero to the others.
+  // This process's own; those of all processes add up. A caller that restores a state of another
+  // world gives the sum to one process, and zero to the others.
   std::uint64_t fault_count = 0;
   std::vector<Fault> faults;  ///< the first 100
   Digest digest;              ///< of everything delivered, where LoaderOptions::digest asked for it

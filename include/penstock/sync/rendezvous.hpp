@@ -28,7 +28,7 @@ struct RendezvousOptions {
   /// file that PENSTOCK_SECRET_FILE names. It keeps strangers out of the rendezvous, not out of the
   /// transport's own connections (Gloo's, MPI's, NCCL's); what is sent is not encrypted.
   std::string secret;
-  /// A peer whose machine has answered nothing for this long is considered dead.
+  /// A peer is considered dead once its machine has answered nothing for this long.
   Seconds unreachable_after{60};
   /// Is called at once, in process 0 with what an address and a port alone do not keep out, and in any
   /// process when a name cannot be resolved: the library itself prints nothing.

@@ -110,7 +110,7 @@ void Unstuffed::add(std::span<const std::uint8_t> bytes, bool restarts) {
       left_out_.push_back(static_cast<std::uint32_t>(to));
       continue;
     }
-    // Fill bytes: who knows how far libjpeg-turbo reads here.
+    // Fill bytes: it is not known how far libjpeg-turbo reads here.
     if (next == 0xFF) break;
     segment.ended_by = SegmentEnd::marker;
     if ((next & 0xF8) != 0xD0) break;

@@ -1,6 +1,6 @@
-// A file of three parts: a head, a hash table of positions, and records one behind the other. A record is written whole before
-// its position is published by one atomic store, so that nobody ever sees half of one; what was reserved and never published is
-// lost room and nothing else.
+// A file of three parts: a head, a hash table of positions, and records one behind the other. A record is written whole
+// before its position is published by one atomic store, so that no process ever sees half of one; what was reserved and
+// never published is lost room and nothing else.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -197,7 +197,7 @@ class SharedJpegIndex::File {
     return true;
   }
 
-  // Who may write to it can end the processes that have mapped it, by making it shorter.
+  // A process that may write to it can end the processes that have mapped it, by making it shorter.
   static void require_own(const std::filesystem::path& path, const struct stat& status) {
     const auto refuse = [&](const std::string& what) {
       throw Error(fmt::format("shared JPEG index {}: {}", path.string(), what));
@@ -233,7 +233,7 @@ class SharedJpegIndex::File {
     parts_ = std::vector<std::atomic<bool>>(bytes_ / kPartBytes + 1);
   }
 
-  // Whole, under its name, or not at all; somebody else's is left alone.
+  // Makes the file whole, under its name, or not at all; one that another process made is left alone.
   static void make(const std::filesystem::path& path, std::size_t max_bytes) {
     std::string name = path.string() + ".XXXXXX";
     const int file = ::mkostemp(name.data(), O_CLOEXEC);

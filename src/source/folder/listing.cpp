@@ -121,7 +121,7 @@ class FileLister {
       }
       return true;
     });
-    // S3 sorts by bytes; not all who speak its language do.
+    // S3 sorts by bytes; not every service that speaks its language does.
     std::ranges::sort(objects, {}, &storage::ListedObject::key);
     std::map<std::string, std::uint32_t, std::less<>> folders;
     add_folder("", folders);

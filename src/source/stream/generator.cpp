@@ -60,7 +60,7 @@ void RecordWriter::set(std::string_view name, const ConstTensorView& value) {
   if (view.byte_size() != 0) std::memcpy(view.raw(), value.raw(), view.byte_size());
 }
 
-/// The only one who makes a RecordWriter.
+/// No other class makes a RecordWriter.
 class GeneratorAccess {
  public:
   GeneratorAccess(const source::Packing& packing, const std::string& name)

@@ -252,7 +252,7 @@ class QueueClient::Impl {
           fmt::format("{}: expected a name and fields of at most {} bytes together, found {}",
                       where_, source::kMaxTextBytes, hello.size()));
     const source::Greeting greeting{.length = static_cast<std::uint32_t>(hello.size())};
-    // Who stops in the middle of it holds nobody up.
+    // A producer that stops in the middle of it holds no other up.
     const std::stop_callback hang_up(options_.stop, [fd] { ::shutdown(fd, SHUT_RDWR); });
     in_->set_deadline(deadline);
     const auto throw_if_over = [&] {

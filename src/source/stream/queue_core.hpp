@@ -13,7 +13,7 @@
 
 namespace penstock::source {
 
-/// The queue, for those who bring their records packed.
+/// The queue, for callers that bring their records packed.
 ///
 /// A push is admitted first, which reserves its room, and copies only then: a blocked producer
 /// holds no memory. Blocked producers are admitted in their order, so that a large record is not
@@ -65,7 +65,7 @@ class Queue::Core {
   std::uint64_t reserved_ = 0;  // admitted, not committed
   std::size_t reserved_bytes_ = 0;
   std::list<Waiter*> waiters_;
-  std::int64_t blocked_ns_ = 0;  // by those who wait no more
+  std::int64_t blocked_ns_ = 0;  // by producers that wait no more
   std::uint64_t wanted_ = 0;     // by wait(); 0 when there is no waiter
   std::condition_variable_any consumer_;
   bool closed_ = false;

@@ -63,7 +63,7 @@ struct ClientHello {
 };
 
 [[nodiscard]] std::string write_hello(const ClientHello& hello);
-/// None if the bytes are no hello; they may come from anybody.
+/// None if the bytes are no hello; they may come from any process.
 [[nodiscard]] std::optional<ClientHello> read_hello(std::span<const std::byte> bytes);
 
 /// In words, the first difference between the fields of a queue and of its client; empty if there

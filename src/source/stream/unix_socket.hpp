@@ -38,7 +38,7 @@ class UnixListener {
   storage::FileDescriptor socket_;
 };
 
-/// Connects to whom listens at `path`: a descriptor, or -1 and errno. The other side's queue of
+/// Connects to the process that listens at `path`: a descriptor, or -1 and errno. The other side's queue of
 /// connections may be waited for until `deadline`.
 ///
 /// Errors  std::invalid_argument  the path is too long

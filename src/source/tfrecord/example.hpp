@@ -24,7 +24,7 @@ enum class FeatureKind : std::uint8_t { none = 0, bytes = 1, floats = 2, integer
 /// malformed.
 template <class Input, class Visit>
 [[nodiscard]] bool for_each_feature(Input& input, WireRange example, const Visit& visit) {
-  constexpr std::size_t kMaxName = 1024;  // longer names than anyone asks for are passed over
+  constexpr std::size_t kMaxName = 1024;  // longer names than any caller asks for are passed over
   WireReader<Input> outer(input, example);
   while (outer.next()) {
     if (!outer.is(1, WireType::bytes)) continue;

@@ -18,7 +18,7 @@ namespace penstock::source {
 
 namespace {
 
-// An index that is not of these tokens is not used: the file was replaced since it was mapped, or somebody made it.
+// An index that is not of these tokens is not used: the file was replaced since it was mapped, or another tool made it.
 std::unique_ptr<const DocumentTable> table_of(ShardIndex index, const FlatTokens& flat,
                                               const TokenFileOptions& options) {
   const std::uint64_t tokens = flat.tokens.size() / size_of(flat.dtype);

@@ -24,8 +24,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// A shell that runs a command, ended with this object at the latest. What it started itself ends when nobody reads what
-/// it prints: in a group of its own it would be ended too, but could not ask at the terminal.
+/// A shell that runs a command, ended with this object at the latest. What it started itself ends when no process reads
+/// what it prints: in a group of its own it would be ended too, but could not ask at the terminal.
 class Shell {
  public:
   Shell(const std::string& command, const std::string& name) {

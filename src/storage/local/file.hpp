@@ -70,7 +70,7 @@ using Allocate = std::function<Result<std::span<std::byte>>(std::size_t bytes)>;
 
 /// A read-only mapping of a whole file.
 ///
-/// Owns  the mapping, shared by those who hold `owner`.
+/// Owns  the mapping, shared by all holders of `owner`.
 struct MappedFile {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;

@@ -290,7 +290,7 @@ AwsCredentialChain::Fetch AwsCredentialChain::role_of(const AwsProfile& profile)
     const auto keys = own();
     if (!keys)
       throw Error(
-          fmt::format("{} cannot be taken on: its source_profile or credential_source has "
+          fmt::format("{} cannot be assumed: its source_profile or credential_source has "
                       "no credentials",
                       origin));
     return Found{sts.assume_role(role, keys->credentials), origin};

@@ -31,7 +31,7 @@ struct ProfileFile {
     const auto given = environment(variable);
     path = given ? *given : environment("HOME").value_or("") + usual;
     struct stat info {};
-    // Nobody needs to have the usual ones.
+    // The usual ones need not be there.
     if (!given && ::stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) return;
     Result<std::string> found = read_text_file(path, kMostBytes);
     if (found) {

@@ -31,7 +31,7 @@ class AwsProfile {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// Whether the program named it: it goes before what the environment has.
   [[nodiscard]] bool is_named() const noexcept { return is_named_; }
-  /// For who needs all that it says.
+  /// For callers that need all that it says.
   ///
   /// Errors  Error  a file is there, or should be, and cannot be read
   void require_files() const;

@@ -31,7 +31,7 @@ class AwsSts {
 
   [[nodiscard]] TemporaryCredentials assume_role(const AwsRole& role,
                                                  const AwsCredentials& own) const;
-  /// `token_file` is read at each call: who wrote it renews it.
+  /// `token_file` is read at each call: the program that wrote it renews it.
   [[nodiscard]] TemporaryCredentials assume_role_with_web_identity(
       const AwsRole& role, const std::string& token_file) const;
 

@@ -51,8 +51,8 @@ class Group {
   /// Members that wait, or come later, get this error. The first one counts.
   void fail(std::exception_ptr cause) noexcept;
 
-  /// Actions are called once, in their order, with the cause, by who fails the group first, or at once where it has failed;
-  /// they must not call it.
+  /// Actions are called once, in their order, with the cause, by the thread that fails the group first, or at once
+  /// where it has failed; they must not call it.
   void on_failure(std::function<void(const std::exception_ptr&)> action);
 
   /// A group of the same members, the same for all; it fails with this one. Within a collective

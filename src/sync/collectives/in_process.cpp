@@ -226,7 +226,7 @@ void InProcessCommunicator::among_processes(const Collective& call, const std::b
       first_only([&] { perform_on(processes, outer, nullptr, nullptr); });
       break;
   }
-  group.meet_again();  // before anybody changes what others still read
+  group.meet_again();  // before any member changes what others still read
 }
 
 }  // namespace penstock::sync

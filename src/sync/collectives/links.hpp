@@ -47,7 +47,7 @@ inline constexpr std::size_t kLanes = 3;
 class Links {
  public:
   struct Receipt {
-    std::uint32_t peer = 0;  ///< whose it is, or for whom
+    std::uint32_t peer = 0;  ///< the process that sends the message, or to which it goes
   };
   using Ticket = Receipt*;
 
@@ -57,8 +57,8 @@ class Links {
   [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t size() const noexcept = 0;
 
-  /// Sends a copy of a head. It arrives also when nobody waits for it, after clear() and after the end of these links, as
-  /// long as the process is connected.
+  /// Sends a copy of a head. It arrives also when no process waits for it, after clear() and after the end of these
+  /// links, as long as the process is connected.
   virtual void post(std::uint32_t peer, std::span<const std::byte> head) = 0;
   /// Starts. Data must stay, and may not be touched, until wait() has returned; a head is written by wait().
   virtual Ticket send(std::uint32_t peer, std::span<const std::byte> data) = 0;
@@ -80,7 +80,7 @@ class Links {
                                                                Deadline deadline) = 0;
   /// This process makes no more calls at all: for transports that can tell more than messages do.
   virtual void leave_process(const std::string& /*why*/, bool /*broke_off*/) noexcept {}
-  /// `late` took too long: who holds up whom, from what the calls of all processes wait for. None
+  /// `late` took too long: which process holds up which, from what the calls of all wait for. None
   /// where that cannot be known.
   [[nodiscard]] virtual std::optional<std::string> inquire(const PendingCall& /*late*/) {
     return std::nullopt;

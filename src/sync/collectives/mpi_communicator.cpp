@@ -113,8 +113,8 @@ class Session {
   [[nodiscard]] static int tag(std::uint64_t channel, Lane lane) noexcept {
     return static_cast<int>(channel * sync::kLanes + static_cast<std::uint64_t>(lane));
   }
-  /// Takes what others have sent on `channel`, or send within a while, out of MPI's memory: nobody asks for it any more. Not
-  /// data: who has sent them and failed may have freed them.
+  /// Takes what others have sent on `channel`, or send within a while, out of MPI's memory: no call asks for it any
+  /// more. Not data: a process that has sent them and failed may have freed them.
   void take_all(std::uint64_t channel, Lane lane) noexcept {
     Messages taken;
     try {
@@ -233,7 +233,7 @@ class MpiLinks final : public sync::Links {
   }
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
     if (lane == Lane::data) {
-      // Who has broken off may have freed what it sent, and MPI would read that once it is asked for.
+      // A process that has broken off may have freed what it sent, and MPI would read that once it is asked for.
       poll_departures();
       if (broken_off_) throw PeerError(peer, false, kLeft);
     }

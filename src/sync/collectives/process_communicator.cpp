@@ -213,7 +213,7 @@ void ProcessCommunicator::guarded(const Collective& call, const std::function<vo
   }
 }
 
-// At once: whoever catches the error may keep this communicator for long.
+// At once: the caller that catches the error may keep this communicator for long.
 void ProcessCommunicator::break_off(bool in_the_middle) noexcept {
   try {
     const std::string why = why_stopped().value_or(core::text_of(broken_));
@@ -238,7 +238,7 @@ std::string ProcessCommunicator::explain(const PeerError& error, const std::stri
   const std::string what_is_seen =
       error.late() ? fmt::format("process {} did not come within {} s", error.peer(), timeout_s_)
                    : fmt::format("process {} is gone ({})", error.peer(), error.what());
-  // Also where a connection has ended: a process whose time is up ends those to all others.
+  // Also where a connection has ended: a process that has run out of time ends those to all others.
   std::optional<std::string> why;
   try {
     why = links_->inquire(report().at(0));
@@ -395,7 +395,7 @@ void ProcessCommunicator::all_reduce_in_any_order(const Collective& call, std::b
   const std::uint32_t half = std::bit_floor(size()) / 2;
   const ReduceOp op = call.op == ReduceOp::product ? ReduceOp::product : ReduceOp::sum;
   scratch_.resize(std::max(scratch_.size(), whole.size()));
-  // Steps are numbered alike in all processes: who is at a later one has done its part of the earlier ones.
+  // Steps are numbered alike in all processes: a process at a later one has done its part of the earlier ones.
   const auto levels = static_cast<std::uint32_t>(std::bit_width(half));
   const auto level_of = [](std::uint32_t step) {
     return static_cast<std::uint32_t>(std::countr_zero(step));

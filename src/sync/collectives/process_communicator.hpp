@@ -74,7 +74,7 @@ class ProcessCommunicator final : public Communicator {
   void transfer(const Collective& call, const std::byte* in, std::byte* out);
   [[nodiscard]] std::string why_left(const Head& goodbye);
   void take_small(const Collective& call, std::byte* out);
-  /// Those whose heads are known to `peer` when it sends them to its parent in the tree: it and those after it.
+  /// How many heads `peer` knows when it sends them to its parent in the tree: its own and those of processes after it.
   [[nodiscard]] std::uint32_t below(std::uint32_t peer) const;
   [[nodiscard]] std::uint32_t parent() const { return rank() & (rank() - 1); }
   /// body(child) from the one with the most below it.

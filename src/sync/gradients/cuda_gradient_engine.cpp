@@ -37,7 +37,7 @@ class CudaGradientEngine final : public GradientEngine {
     const device::CurrentDevice current(device_);
     Memory& memory = *buckets_[index];
     order(stream, memory.ready, packing_.get());
-    // Of the round before: whoever calls may have let another stream wait for it.
+    // Of the round before: the caller may have let another stream wait for it.
     device::check(cudaStreamWaitEvent(packing_.get(), memory.unpacked.get(), 0));
     process(index, memory, pass);
   }

@@ -217,7 +217,7 @@ void NcclChannel::look_locked(UniqueLock& lock) {
   ncclResult_t status = ncclSuccess;
   if (NcclLibrary::get().comm_get_async_error(comm_, &status) == ncclSuccess &&
       status != ncclSuccess && status != ncclInProgress) {
-    // Who has died is known a moment later.
+    // Which process has died is known a moment later.
     if (place_.rendezvous)
       if (const auto departed = place_.rendezvous->departed(Seconds(1)))
         throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *departed));
@@ -229,8 +229,8 @@ void NcclChannel::look_locked(UniqueLock& lock) {
     throw SyncError(late_text(lock, first.what));
 }
 
-// Whose absence will keep a call that has `deadline` from its end. Who left properly may have done
-// its part of it before; only when the rest takes suspiciously long, it has not.
+// Says which process's absence will keep a call that has `deadline` from its end. A process that left
+// properly may have done its part of it before; only when the rest takes suspiciously long, it has not.
 std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
   constexpr double kPatience = 5;
   if (!place_.rendezvous) return std::nullopt;
@@ -238,7 +238,7 @@ std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
   return long_ago ? place_.rendezvous->departed() : place_.rendezvous->failure();
 }
 
-// Who has made fewer calls than this rank, as far as the rendezvous knows.
+// Says which replicas have made fewer calls than this rank, as far as the rendezvous knows.
 std::string NcclChannel::late_text(UniqueLock& lock, const std::string& what) {
   const std::uint64_t sequence = sequence_;
   const std::string called = what;  // the work that it belongs to may go meanwhile

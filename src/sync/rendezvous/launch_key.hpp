@@ -22,7 +22,7 @@ struct LaunchKey {
 ///
 /// Errors  Error  the secret is short, or its file cannot be read; a secret in a build without OpenSSL
 [[nodiscard]] LaunchKey launch_key(const RendezvousOptions& options, std::uint16_t port);
-/// A key of which nobody but its readers knows.
+/// A key that only the processes that read the ticket know.
 [[nodiscard]] LaunchKey ticket_key(std::string token);
 
 /// A number of 128 bits that was never used before, in hexadecimal digits.

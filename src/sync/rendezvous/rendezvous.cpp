@@ -94,8 +94,8 @@ void warn_of_strangers(const std::string& address, const LaunchKey& key,
   if (key.has_secret || (key.has_id && sync::is_within_machine(address))) return;
   options.on_warning(fmt::format(
       "the processes meet at {} without a secret: {}", address,
-      key.has_id ? "whoever reaches it can take a process's place; give all of them the same "
-                   "PENSTOCK_SECRET_FILE"
+      key.has_id ? "any host that can connect can impersonate a process; give all processes the "
+                   "same PENSTOCK_SECRET_FILE"
                  : "nothing tells this launch from another one at the same port; give all of them "
                    "the same "
                    "PENSTOCK_SECRET_FILE, or a PENSTOCK_RUN_ID that no other launch has"));
@@ -165,7 +165,7 @@ class Rendezvous::Impl {
       why_not_.text = fmt::format("another program listens at {}:{}", place.address, place.port);
       return false;
     }
-    // Process 0 gives up first, and says who is missing.
+    // Process 0 gives up first, and says which processes are missing.
     if (answer->kind == FrameKind::heard)
       answer = next_frame(*socket, in, deadline_ + std::chrono::seconds(2));
     if (!answer || answer->texts.size() < (answer->kind == FrameKind::refused ? 2U : 1U))
@@ -229,7 +229,7 @@ class Rendezvous::Impl {
           fmt::format("process {} waited {} s for the key '{}' of the rendezvous, which "
                       "no process has set",
                       rank_, timeout_s, key));
-    // Somebody died; the answer may be on its way all the same.
+    // A process died; the answer may be on its way all the same.
     news_.wait_until(lock, std::min(sync::deadline_in(timeout_s), sync::deadline_in(1)),
                      [&] { return values_.contains(key) || ended_; });
     const auto found = values_.find(key);
@@ -376,7 +376,7 @@ class Rendezvous::Impl {
                        std::to_string(world_), nonce}};
     if (!sync::send_all(socket.get(), sync::encode(hello))) return std::nullopt;
     auto answer = next_frame(socket, in, patience);
-    // Until it has proven who it is, nothing that it says is believed.
+    // Until it has proven its identity, nothing that it says is believed.
     if (answer && answer->kind == FrameKind::refused && !answer->texts.empty())
       return Frame{FrameKind::refused, {core::printable(answer->texts[0], 300), "stale"}};
     if (!answer || answer->kind != FrameKind::challenge || answer->texts.size() != 2)
@@ -509,7 +509,7 @@ class Rendezvous::Impl {
     std::string why;
   };
 
-  /// The first one on that communicator, or on any; null: nobody has.
+  /// The first one on that communicator, or on any; null: no process has.
   [[nodiscard]] const Farewell* broken_off_locked(std::optional<std::uint64_t> communicator) const {
     const auto found = std::ranges::find_if(farewells_, [&](const Farewell& each) {
       return each.broke_off && each.communicator == communicator.value_or(each.communicator);
@@ -523,7 +523,7 @@ class Rendezvous::Impl {
   Deadline deadline_;  // for joining
   std::string own_address_ = "127.0.0.1";
   std::atomic<std::uint32_t> numbers_ = 0;
-  std::string stale_;     // who else was found there
+  std::string stale_;     // which other process was found there
   sync::WhyNot why_not_;  // why the last attempt failed
   bool no_address_ = false;
   bool warned_ = false;
@@ -534,7 +534,7 @@ class Rendezvous::Impl {
   std::mutex mutex_;
   std::condition_variable news_;
   std::map<std::string, std::string> values_;
-  std::vector<std::string> failed_;  // who died or broke off, and who left properly
+  std::vector<std::string> failed_;  // which processes died or broke off, and which left properly
   std::vector<std::pair<std::uint32_t, std::string>> left_;
   std::deque<Farewell> farewells_;  // of the others
   bool ended_ = false;

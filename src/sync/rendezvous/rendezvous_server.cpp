@@ -28,7 +28,7 @@ constexpr int kMostAccepted = 64;           // before all others have their turn
 constexpr std::size_t kMostNonceBytes = 64;
 // Addresses, and NCCL's ids.
 constexpr std::size_t kMostStored = std::size_t{256} << 20;
-// Who runs says at once what it waits for.
+// A process that runs says at once what it waits for.
 constexpr double kDiagnosisTimeout = 2;
 
 }  // namespace
@@ -122,8 +122,8 @@ void RendezvousServer::drop_late_strangers() {
     if (client.is_stranger() && client.socket && now > client.patience) gone(client);
 }
 
-// Of each class the one who came first has had the most time. Strangers who say nothing push out no one who has said hello,
-// and owes a proof.
+// Of each class the client that came first has had the most time. Strangers that say nothing push out no client that
+// has said hello, and owes a proof.
 void RendezvousServer::make_room(bool said_hello, const Client* but) {
   const auto is_of_class = [&](const Client& client) {
     return client.is_stranger() && client.socket && client.due_proof.empty() != said_hello;
@@ -226,7 +226,7 @@ void RendezvousServer::begin_diagnosis(std::uint32_t rank, const Frame& late) {
   tell_all({FrameKind::inquiry, {}});
 }
 
-// Who has left answers nothing, and has said why.
+// A process that has left answers nothing, and has said why.
 void RendezvousServer::end_diagnosis_if_answered() {
   if (!diagnosis_) return;
   for (std::uint32_t rank = 0; rank < world_; ++rank)
@@ -252,7 +252,7 @@ void RendezvousServer::greet(Client& client, const Frame& hello) {
   if (hello.texts[1] != proof_method())
     return refuse(
         client,
-        fmt::format("process 0's build proves who it is by '{}', process {}'s by '{}': "
+        fmt::format("process 0's build proves its identity by '{}', process {}'s by '{}': "
                     "build both with OpenSSL, or both without",
                     proof_method(), client.said_rank, core::printable(hello.texts[1], 20)),
         false);

@@ -20,8 +20,8 @@ inline constexpr const char* kAnotherRun =
     "a process of another run, or with another secret, listens there (at an address all processes "
     "need the same port, one launcher's run or the same run_id, and the same PENSTOCK_SECRET)";
 
-/// Keeps the keys, and tells every process which others have left, or hold them up. It listens until all have come; who has
-/// not proven in time that it is one of us, or says more than that takes, is dropped.
+/// Keeps the keys, and tells every process which others have left, or hold them up. It listens until all have come; a
+/// client that has not proven in time that it is one of us, or says more than that takes, is dropped.
 ///
 /// Threads  one of its own.
 class RendezvousServer {
@@ -78,13 +78,13 @@ class RendezvousServer {
   std::vector<char> seen_;
   std::vector<std::string> left_;  // what was said of those that are gone
   std::vector<Client> clients_;
-  std::string refused_;  // the last one who said it was a process of this run, and was not
+  std::string refused_;  // the last client that said it was a process of this run, and was not
   Deadline accepts_from_{};
   std::size_t stored_ = 0;  // bytes in values_
   std::map<std::string, std::string> values_;
   std::multimap<std::string, std::int64_t> waiting_;  // key, rank
   struct Diagnosis {
-    std::uint32_t rank = 0;  // whose call is late
+    std::uint32_t rank = 0;  // of the process that has the late call
     PendingCall late;
     std::vector<Answer> answers;
     Deadline deadline;

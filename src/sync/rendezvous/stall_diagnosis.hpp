@@ -14,9 +14,9 @@ namespace penstock::sync {
 /// A process's calls, none where it makes none; nothing at all where it did not answer.
 using Answer = std::optional<std::vector<PendingCall>>;
 
-/// Follows who waits for whom, from `late` of process `rank` on: to a process that does not answer, or makes no call; to
-/// two that wait for each other in calls of different communicators; or to a message that was sent and did not come. Of those
-/// that are gone `left` holds what was said of them.
+/// Follows which process waits for which, from `late` of process `rank` on: to a process that does not answer, or makes
+/// no call; to two that wait for each other in calls of different communicators; or to a message that was sent and did
+/// not come. Of those that are gone `left` holds what was said of them.
 [[nodiscard]] std::string conclude(std::uint32_t rank, const PendingCall& late,
                                    std::span<const Answer> answers,
                                    std::span<const std::string> left = {});

@@ -65,7 +65,7 @@ TicketFile::~TicketFile() {
 std::string read_ticket_file(const std::filesystem::path& path, std::string& why) {
   const int opened = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   const Socket file(opened);  // closes it
-  // A link, or a socket: whoever made it does not expect it to be a ticket.
+  // A link, or a socket: the program that made it does not expect it to be a ticket.
   if (opened < 0 && (errno == ELOOP || errno == ENXIO)) throw in_the_way(path);
   struct stat there {};
   if (opened < 0 || ::fstat(opened, &there) != 0) {

@@ -20,7 +20,7 @@ namespace penstock {
 
 namespace {
 
-// The processes' own communicator carries the ticket; from then on the rendezvous knows who died.
+// The processes' own communicator carries the ticket; from then on the rendezvous knows which process died.
 std::shared_ptr<Rendezvous> meet(Communicator& processes, double timeout_s) {
   const auto exchange = [&](const std::string& own) {
     std::vector<std::uint8_t> bytes(4096);

@@ -132,7 +132,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
       backend_->finish(index);
     } catch (...) {
       const std::exception_ptr cause = std::current_exception();
-      // Looked at before it is shared: whoever drops it last does not know who has read it.
+      // Looked at before it is shared: the thread that drops it last does not know which threads have read it.
       const bool told = follows(cause);
       std::string why;
       std::exception_ptr told_to_all = cause;  // where memory is out
