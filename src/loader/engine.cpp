@@ -244,6 +244,7 @@ void Engine::drive(const std::stop_token& stop) {
   } catch (...) {
     end(std::current_exception(), step);
   }
+  wants_slot_ = false;
 }
 
 // False at the end of the data, and when stopped.

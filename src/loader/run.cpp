@@ -73,6 +73,7 @@ Run::Run(const plan::PlanPtr& plan, const LoaderOptions& options) : options_(opt
   consumers_ = std::vector<Consumer>(config.devices.size());
   progress_.samples_per_device.resize(consumers_.size());
   engine_ = std::make_unique<Engine>(std::move(config), 0);
+  if (options_.exchange) (void)identity();  // which facts_locked() needs
   if (Stream* stream = plan->stream()) {
     check_stream(*stream, engine_->config(), options_);
     stream->attach();
@@ -190,37 +191,29 @@ Run::Fetched Run::fetch(Lock& lock, std::span<Consumer> waiting, Until until, De
 }
 
 bool Run::wait(Lock& lock, std::span<Consumer> waiting, Until until, Deadline deadline) {
+  if (engine_->is_paused()) {
+    const Waiting measured(*this, waiting);
+    if (!engine_->wait(lock, deadline, [] { return true; })) return false;
+  }
   const std::uint64_t& step = waiting.front().step;
+  if (stopped_ || ended_ || has_failed(step)) return true;
+  for (const Consumer& consumer : waiting) check_held_batches(consumer);
   const auto is_over = [&] {
     if (stopped_ || has_failed(step)) return true;
     if (!has_compared_ || is_comparing_) return false;
     return engine_->is_settled(step) || (until == Until::numbers && engine_->find(step) != nullptr);
   };
-  if (!engine_->is_paused()) {
-    if (stopped_ || ended_ || has_failed(step)) return true;
-    for (const Consumer& consumer : waiting) check_held_batches(consumer);
-    if (is_over()) return true;
-  }
+  if (is_over()) return true;
 
-  const std::int64_t begin = now_ns();
-  for (Consumer& consumer : consumers_) consumer.meter.start(begin);
-  for (Consumer& consumer : waiting) consumer.meter.enter(begin);
+  const Waiting measured(*this, waiting);
   const auto must_compare = [&] { return !has_compared_ && !is_comparing_; };
   const auto wakes = [&] { return is_over() || !engine_->is_running() || must_compare(); };
-  bool in_time = false;
-  try {
-    // Once, and again where a restore() comes while this thread waits.
-    while ((in_time = engine_->wait(lock, deadline, wakes)) && !is_over()) {
-      for (const Consumer& consumer : waiting) check_held_batches(consumer);
-      start_locked();
-      if (must_compare()) compare_facts(lock);
-    }
-  } catch (...) {
-    leave_meters(waiting);
-    throw;
+  while (true) {  // once, and again where a restore() or set_weights() comes meanwhile
+    if (!engine_->wait(lock, deadline, wakes)) return false;
+    if (is_over()) return true;
+    start_locked();
+    if (must_compare()) compare_facts(lock);
   }
-  leave_meters(waiting);
-  return in_time;
 }
 
 void Run::fail(std::uint64_t step, std::exception_ptr error) {
@@ -232,11 +225,12 @@ void Run::fail(std::uint64_t step, std::exception_ptr error) {
 void Run::compare_facts(Lock& lock) {
   has_compared_ = true;
   if (!options_.exchange) return;
+  const std::vector<Fact> facts = facts_locked();
   is_comparing_ = true;
   lock.unlock();
   std::exception_ptr error;
   try {
-    require_agreement(options_.exchange, facts());
+    require_agreement(options_.exchange, facts);
   } catch (...) {
     error = std::current_exception();
   }
@@ -247,12 +241,17 @@ void Run::compare_facts(Lock& lock) {
   engine_->notify();
 }
 
-// Charges the time since they began to wait.
-void Run::leave_meters(std::span<Consumer> consumers) const {
+Run::Waiting::Waiting(Run& run, std::span<Consumer> consumers) : run_(run), consumers_(consumers) {
   const std::int64_t now = now_ns();
-  for (Consumer& consumer : consumers)
+  for (Consumer& consumer : run_.consumers_) consumer.meter.start(now);
+  for (Consumer& consumer : consumers_) consumer.meter.enter(now);
+}
+
+Run::Waiting::~Waiting() {
+  const std::int64_t now = now_ns();
+  for (Consumer& consumer : consumers_)
     if (StallMeter& meter = consumer.meter; meter.inside())
-      meter.leave(now, engine_->charge_wait(meter.last(), now, consumer.step), false);
+      meter.leave(now, run_.engine_->charge_wait(meter.last(), now, consumer.step), false);
 }
 
 void Run::end_meters(std::span<Consumer> consumers) {
@@ -352,10 +351,14 @@ const std::string& Run::identity() const {
 }
 
 std::vector<Fact> Run::facts() const {
-  const std::string& plan = identity();
+  (void)identity();
   const Lock lock = engine_->lock();
+  return facts_locked();
+}
+
+std::vector<Fact> Run::facts_locked() const {
   const std::string world = engine_->topology().describe();
-  return {{"the plan", plan},
+  return {{"the plan", identity()},
           {"the seed", std::to_string(engine_->config().seed)},
           {"the next step", std::to_string(progress_.step)},
           {"the number of input pipelines", std::to_string(options_.context->num_input_pipelines)},

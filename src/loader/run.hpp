@@ -84,14 +84,28 @@ class Run {
     StallMeter meter;
   };
 
+  /// Charges consumers that wait for the time that it lives. Under the lock, at both ends.
+  class Waiting {
+   public:
+    Waiting(Run& run, std::span<Consumer> consumers);
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    ~Waiting();
+
+   private:
+    Run& run_;
+    std::span<Consumer> consumers_;
+  };
+
   void start_locked();
+  [[nodiscard]] std::vector<Fact> facts_locked() const;
   /// Waits for the next step of these consumers, which are at the same one; a restore() in the meantime gives them
   /// another. The engine has its batch then, unless the data ends before it, or it is too late.
   ///
   /// Errors  why the step can't be delivered; then neither can later ones
   [[nodiscard]] Fetched fetch(Lock& lock, std::span<Consumer> waiting, Until until,
                               Deadline deadline);
-  /// False when it is too late. Charges the consumers for the time.
+  /// False when it is too late.
   [[nodiscard]] bool wait(Lock& lock, std::span<Consumer> waiting, Until until, Deadline deadline);
   [[nodiscard]] bool has_failed(std::uint64_t step) const noexcept {
     return error_ && step >= failed_step_;
@@ -101,7 +115,6 @@ class Run {
   /// free meanwhile.
   void compare_facts(Lock& lock);
   [[nodiscard]] Fetched look_ahead(Lock& lock, Deadline deadline);
-  void leave_meters(std::span<Consumer> consumers) const;
   static void end_meters(std::span<Consumer> consumers);
   void check_held_batches(const Consumer& consumer) const;
   void check_consumers_aligned() const;

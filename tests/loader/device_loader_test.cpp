@@ -294,6 +294,7 @@ TEST(DeviceLoader, OtherThreadsMayRestoreAndChangeWeightsWhileConsumersTake) {
         }
       }
     });
+  const std::shared_ptr<void> stopped(nullptr, [&](void*) { loader.stop(); });  // also on a throw
   for (int k = 0; k < 60; ++k) {
     const std::uint64_t before = taken[0];
     wait_until([&] { return taken[0] > before + k % 7 || testing::Test::HasFailure(); });
@@ -306,6 +307,50 @@ TEST(DeviceLoader, OtherThreadsMayRestoreAndChangeWeightsWhileConsumersTake) {
     (void)loader.stats();
     if (k % 2 == 0) loader.restore(start);
   }
+}
+
+// It comes while set_weights() waits for the loader's threads, and another thread starts these again: no slot will come.
+TEST(DeviceLoader, AConsumerThatHoldsAllSlotsGetsTheErrorAlsoWhileWeightsChange) {
+  struct Blocking : StageObserver {
+    std::latch draws{1};
+    std::atomic<bool> blocks = true;
+    void begin(Stage stage, std::uint64_t step, std::uint64_t) noexcept override {
+      if (stage != Stage::slot || step != 3 || !blocks) return;
+      draws.count_down();
+      while (blocks) std::this_thread::yield();
+    }
+    void end(Stage, std::uint64_t, std::uint64_t) noexcept override {}
+  } blocking;
+  Loader loader = mix({Dataset(fake(70)).repeat(), Dataset(fake(20)).repeat()})
+                      .seed(7)
+                      .batch(8)
+                      .prefetch_to_devices(host_devices(2))
+                      .loader({.threads = 1, .observer = &blocking});
+  DeviceLoader first = loader.device(0);
+  DeviceLoader second = loader.device(1);
+  std::vector<DeviceBatch> held;
+  while (held.size() < 3) {
+    held.push_back(*first.next());
+    (void)second.next();
+  }
+  blocking.draws.wait();
+  std::jthread changing([&] {
+    loader.set_weights(3, {1, 3});
+    loader.start();
+  });
+  // Long enough for either thread to come to where it waits; else the test proves less, and passes.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::atomic<bool> has_thrown = false;
+  std::jthread consumer([&] {
+    EXPECT_THROW((void)first.next(), Error);
+    has_thrown = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  blocking.blocks = false;
+  changing.join();
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  wait_until([&] { return has_thrown || std::chrono::steady_clock::now() > limit; });
+  EXPECT_TRUE(has_thrown);
   loader.stop();
 }
 
