@@ -103,7 +103,16 @@ Dataset filtered(const Dataset& self, nb::callable keep) {
 }
 
 LoaderHandle run(const Dataset& self, const LoaderOptions& options, const RemoteWorkers& remote) {
-  LoaderHandle loader(without_gil([&] { return self.loader(options); }));
+  std::vector<Notice> notices;
+  LoaderHandle loader(without_gil([&] {
+    Loader made = self.loader(options);
+    const InputContext context = options.context ? *options.context : InputContext::from();
+    if (context.input_pipeline_id == 0) notices = made.notices();  // once, not in every process
+    return made;
+  }));
+  for (const Notice& notice : notices)
+    if (notice.is_warning && PyErr_WarnEx(PyExc_UserWarning, notice.text.c_str(), 2) != 0)
+      throw nb::python_error();
   if (remote.object.is_valid())
     remote.object.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
   return loader;

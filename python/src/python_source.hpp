@@ -39,6 +39,7 @@ class PythonSource final : public Source {
   bool is_blocking() const noexcept override { return items_.workers > 0; }
   int max_concurrent_reads() const noexcept override { return 2 * items_.workers; }
   std::string fingerprint() const override { return items_.fingerprint; }
+  bool is_random() const noexcept override { return pool_ != nullptr; }
   /// None with workers, which do not need this process's GIL.
   std::optional<FunctionTime> function_time() const override;
 

@@ -30,6 +30,7 @@ class PythonTransform final : public Transform {
     return made_->apply(in, out, random);
   }
   [[nodiscard]] Description description() const override { return made_->description(); }
+  [[nodiscard]] bool is_random() const noexcept override { return takes_rng_; }
   [[nodiscard]] std::optional<FunctionTime> function_time() const override {
     return times_->times(
         "the Python function '" + options_.name + "'",

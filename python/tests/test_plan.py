@@ -36,7 +36,12 @@ def stored(tmp_path) -> ps.Dataset:
 
 
 def digest_of(dataset: ps.Dataset) -> str:
-    loader = dataset.batch(4).loader(digest=True)
+    batches = dataset.batch(4)
+    if len(batches) == 0:  # such as a mix with an empty part
+        with pytest.raises(ValueError, match="deliver nothing"):
+            batches.loader()
+        return "0" * 32
+    loader = batches.loader(digest=True)
     for _ in loader:
         pass
     return loader.digest

@@ -295,6 +295,36 @@ def test_options_of_sources_that_do_not_fit_are_named():
             call()
 
 
+def test_validation_has_the_labels_of_training_or_an_error(images, tmp_path):
+    jpeg = next(images.rglob("*.jpg")).read_bytes()
+    for name in ("train/a/1.jpg", "train/b/1.jpg", "train/c/1.jpg", "valid/a/1.jpg", "valid/c/1.jpg", "valid/b/1.tif"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(jpeg)
+    train = ps.image_folder(tmp_path / "train")
+    with pytest.raises(ps.Error, match=r"no images in 1 of the 3 class folders of .*valid: b \(1 \.tif\)"):
+        ps.image_folder(tmp_path / "valid")
+    valid = ps.image_folder(tmp_path / "valid", classes=train.class_names)
+    assert valid.class_names == train.class_names == ["a", "b", "c"]
+    batch = valid.map(ps.decode_image(crop=ps.resize_to(4))).batch(2)
+    with pytest.warns(UserWarning, match="left out 1 file .*sniff = true"):
+        loader = batch.loader()
+    assert next(iter(loader))["label"].numpy().tolist() == [0, 2]
+    assert "left out 1 file (1 .tif)" in str(loader.report())
+    copy = ps.Dataset.from_json(valid.to_json())
+    assert copy.class_names == valid.class_names and repr(copy) == repr(valid)
+    assert len(ps.image_folder(tmp_path / "valid", sniff=True)) == 3
+    with pytest.raises(ValueError, match="concatenate: the classes of .*so that a label would stand for two of them"):
+        ps.concatenate([train, ps.image_folder(tmp_path / "valid", classes=["c", "b", "a"])])
+
+
+def test_a_loop_that_would_deliver_nothing_is_an_error_that_says_why():
+    ten = ps.memory({"x": np.arange(10)})
+    with pytest.raises(ValueError, match="10 samples fill no batch of 16 with the remainder drop"):
+        ten.batch(16, remainder="drop").repeat().loader()
+    with pytest.raises(ValueError, match=r"select\(\[\]\) leaves none of 10 samples"):
+        ten.select([]).batch(1).loader()
+
+
 def test_a_missing_folder_is_an_error_that_says_so():
     with pytest.raises(ps.Error, match="/nowhere"):
         ps.image_folder("/nowhere")

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/usable_cores.hpp"
 #include "src/plan/branches.hpp"
 #include "src/plan/buckets.hpp"
 #include "src/plan/order.hpp"
@@ -86,9 +87,11 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
                        const std::vector<WeightChange>& weights) {
   const InputContext& context = *options.context;
   const Topology topology(*plan, context, options.mode, options.shards);
-  if (context.num_input_pipelines > 1 && !plan->seed())
+  const bool draws = options.on_fault == OnFault::replace || is_random(*plan);
+  if (context.num_input_pipelines > 1 && draws && !plan->seed())
     throw std::invalid_argument(
-        "several processes need one seed: give the plan one, .seed(7), the same in all of them");
+        "several processes need one seed, since this plan is random: give it one, .seed(7), the "
+        "same in all of them");
   if (options.threads < 0)
     throw std::invalid_argument(
         fmt::format("threads must be 1 or more, or 0 for all cores, found {}", options.threads));
@@ -151,9 +154,8 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
   std::vector<FieldSpec> fields(delivered.begin(), delivered.end());
   for (const auto& form : forms) plan::forget_differences(fields, form->fields());
 
-  const int cores = options.thread_budget
-                        ? options.thread_budget->threads()
-                        : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  const int cores =
+      options.thread_budget ? options.thread_budget->threads() : core::default_threads();
   std::vector<Device> devices = plan->devices();
   const std::size_t depth = static_cast<std::size_t>(plan->prefetch().depth);
 

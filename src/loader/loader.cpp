@@ -102,6 +102,7 @@ std::span<const FieldSpec> Loader::fields() const noexcept { return run_->fields
 Stats Loader::stats() const { return run_->stats(); }
 std::vector<std::uint64_t> Loader::samples_per_device() const { return run_->samples_per_device(); }
 std::vector<Fault> Loader::faults() const { return run_->faults(); }
+std::vector<Notice> Loader::notices() const { return run_->notices(); }
 Digest Loader::digest() const { return run_->digests().slice; }
 Digest Loader::transformed_digest() const { return run_->digests().transformed; }
 

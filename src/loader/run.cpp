@@ -14,6 +14,7 @@
 #include "src/core/interruption.hpp"
 #include "src/loader/row_message.hpp"
 #include "src/loader/validation.hpp"
+#include "src/plan/branches.hpp"
 #include "src/plan/describe.hpp"
 
 namespace penstock::loader {
@@ -68,11 +69,14 @@ DataError untolerated(const Fault& fault, OnFault on_fault) {
 Run::Run(const plan::PlanPtr& plan, const LoaderOptions& options) : options_(options) {
   if (!options_.context) options_.context = InputContext::from();
   const auto seed = plan->seed();
-  EngineConfig config = configure(plan, options_, seed ? *seed : draw_seed(), {});
+  // Several processes have none only where nothing is drawn; they must be alike even so.
+  const bool alone = options_.context->num_input_pipelines <= 1;
+  EngineConfig config = configure(plan, options_, seed ? *seed : alone ? draw_seed() : 0, {});
   functions_before_ = functions_of(config.recipes.front()->branches);
   consumers_ = std::vector<Consumer>(config.devices.size());
   progress_.samples_per_device.resize(consumers_.size());
   engine_ = std::make_unique<Engine>(std::move(config), 0);
+  if (engine_->steps() == 0) refuse_no_steps(engine_->config());
   if (options_.exchange) (void)identity();  // which facts_locked() needs
   if (Stream* stream = plan->stream()) {
     check_stream(*stream, engine_->config(), options_);
@@ -526,6 +530,15 @@ std::optional<std::uint64_t> Run::steps() const {
 std::vector<std::uint64_t> Run::samples_per_device() const {
   const Lock lock = engine_->lock();
   return progress_.samples_per_device;
+}
+
+std::vector<Notice> Run::notices() const {
+  std::vector<Notice> all;
+  for (const plan::Branch& branch : branches_of(*engine_->plan()))
+    for (Notice& notice : branch.source->notices())
+      if (std::ranges::find(all, notice.text, &Notice::text) == all.end())
+        all.push_back(std::move(notice));
+  return all;
 }
 
 std::vector<Fault> Run::faults() const {

@@ -53,6 +53,7 @@ class Run {
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return engine_->fields(); }
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   [[nodiscard]] std::vector<Fault> faults() const;
+  [[nodiscard]] std::vector<Notice> notices() const;
   [[nodiscard]] device::SliceDigests digests() const;
 
  private:

@@ -1,8 +1,12 @@
 #include "src/loader/validation.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -43,6 +47,64 @@ void refuse_foreign(const LoaderState& state, const std::string& identity, const
            "only the mode one with scatter or round_robin can resume with another number of "
            "processes and devices");
   }
+}
+
+namespace {
+
+// The samples that `plan` has for each group, and with a batch its steps.
+std::uint64_t count_of(const plan::Plan& plan, const EngineConfig& config) {
+  const Topology& topology = config.topology;
+  std::vector<std::optional<std::uint64_t>> sizes;
+  for (std::uint32_t group = 0; group < topology.groups; ++group)
+    sizes.push_back(sample_order(plan, {.seed = config.seed,
+                                        .group = group,
+                                        .groups = topology.groups,
+                                        .shards = topology.shards})
+                        ->size());
+  if (plan.find<plan::Batch>() == nullptr) return std::ranges::min(sizes).value_or(UINT64_MAX);
+  const auto order = batch_order(plan, config.seed, batches_per_pass(plan, sizes));
+  return plan::steps_of(*order).value_or(UINT64_MAX);
+}
+
+std::string counted(std::uint64_t count, bool batches) {
+  return fmt::format(
+      "{} {}", count,
+      batches ? (count == 1 ? "batch" : "batches") : (count == 1 ? "sample" : "samples"));
+}
+
+// The first operation that leaves nothing, and of what.
+std::string why_no_steps(const EngineConfig& config) {
+  const std::uint32_t groups = config.topology.groups;
+  plan::PlanPtr before = plan::Plan::starting_with(config.plan->input());
+  std::uint64_t left = count_of(*before, config);
+  if (left == 0)
+    return fmt::format("{} has no samples{}; check the data", describe(config.plan->input()),
+                       groups > 1 ? " for one of the orders" : "");
+  bool batches = false;
+  for (const plan::Operation& operation : config.plan->operations().subspan(1)) {
+    const plan::PlanPtr plan = before->with(operation);
+    const std::uint64_t count = count_of(*plan, config);
+    const auto* const batch = std::get_if<plan::Batch>(&operation);
+    if (count == 0 && batch != nullptr)
+      return fmt::format(
+          "{} {} no batch of {} with the remainder drop; make the batch smaller, or choose the "
+          "remainder keep or pad",
+          counted(left, batches), left == 1 ? "fills" : "fill",
+          batch->has_buckets() ? "any bucket" : std::to_string(batch->global_batch / groups));
+    if (count == 0)
+      return fmt::format("{} leaves none of {}", describe(operation), counted(left, batches));
+    batches = batches || batch != nullptr;
+    before = plan;
+    left = count;
+  }
+  return "it has no steps";
+}
+
+}  // namespace
+
+void refuse_no_steps(const EngineConfig& config) {
+  throw std::invalid_argument("a loop over this loader would deliver nothing: " +
+                              why_no_steps(config));
 }
 
 void refuse_stream(const plan::Plan& plan, const char* what) {

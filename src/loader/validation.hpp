@@ -12,6 +12,10 @@ namespace penstock::loader {
 /// `identity` is that of `plan`.
 void refuse_foreign(const LoaderState& state, const std::string& identity, const plan::Plan& plan,
                     const Topology& topology);
+/// For a plan whose loops would end at once.
+///
+/// Errors  std::invalid_argument  always; says which operation leaves nothing, and of what
+[[noreturn]] void refuse_no_steps(const EngineConfig& config);
 /// Errors  Error  the plan reads a stream, and `what` needs a past
 void refuse_stream(const plan::Plan& plan, const char* what);
 /// Errors  std::invalid_argument  options that a stream cannot be read with

@@ -74,6 +74,24 @@ std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket) {
   return branches;
 }
 
+bool is_random(const Plan& plan) {
+  const auto draws = [](const Operation& operation) {
+    if (const Batch* batch = std::get_if<Batch>(&operation)) return batch->has_buckets();
+    return std::holds_alternative<Shuffle>(operation) ||
+           std::holds_alternative<Sample>(operation) || std::holds_alternative<Mix>(operation);
+  };
+  if (plan.stream() != nullptr || std::ranges::any_of(plan.operations(), draws) ||
+      std::ranges::any_of(plan.parts(), [](const PlanPtr& part) { return is_random(*part); }))
+    return true;
+  for (const Branch& branch : branches_of(plan))
+    if (branch.source->is_random() ||
+        std::ranges::any_of(branch.transforms, [](const auto& map) { return map->is_random(); }))
+      return true;
+  return plan.find<TransformOnDevice>() != nullptr &&
+         std::ranges::any_of(device_transforms_of(plan, 0),
+                             [](const DeviceTransform& map) { return map.is_random(); });
+}
+
 std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan) {
   const bool in_buckets = plan.find<Batch>() != nullptr;
   for (const Branch& branch : in_buckets ? branches_of(plan, 0) : branches_of(plan))

@@ -33,6 +33,9 @@ struct Branch {
 /// The same with what is done to the samples of `bucket` < buckets_of(plan.batch()) only.
 [[nodiscard]] std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket);
 
+/// Whether anything draws random numbers: the order, a source, a transform or a device transform.
+[[nodiscard]] bool is_random(const Plan& plan);
+
 /// That of the first transform that has one; null where none has.
 [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan);
 

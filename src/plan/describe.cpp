@@ -227,9 +227,11 @@ std::optional<Difference> first_difference(const Json& saved, const Json& found,
 std::string describe(const Plan& plan) {
   std::string text;
   for (const Operation& operation : plan.operations())
-    text += (text.empty() ? "" : ".") + std::visit(CallWriter{}, operation);
+    text += (text.empty() ? "" : ".") + describe(operation);
   return text;
 }
+
+std::string describe(const Operation& operation) { return std::visit(CallWriter{}, operation); }
 
 std::string identity_of(const Plan& plan) {
   return core::dump_json(write_operations(plan, Purpose::identity));

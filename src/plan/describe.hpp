@@ -25,5 +25,7 @@ struct Difference {
 
 /// As Dataset::describe().
 [[nodiscard]] std::string describe(const Plan& plan);
+/// One operation as the call that makes it: "take(3)".
+[[nodiscard]] std::string describe(const Operation& operation);
 
 }  // namespace penstock::plan

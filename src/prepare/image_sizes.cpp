@@ -14,6 +14,7 @@
 #include <penstock/prepare/prepare.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/usable_cores.hpp"
 #include "src/storage/retry.hpp"
 #include "src/transform/image_size.hpp"
 
@@ -49,8 +50,7 @@ class Reading {
   std::vector<ImageSize> run() {
     {
       // While one thread waits for a server, others may ask it.
-      const int most = std::max({1, static_cast<int>(std::thread::hardware_concurrency()),
-                                 source_.max_concurrent_reads()});
+      const int most = std::max(core::default_threads(), source_.max_concurrent_reads());
       const std::uint64_t grains = (sizes_.size() + kGrain - 1) / kGrain;
       std::vector<std::jthread> threads;
       try {

@@ -20,6 +20,7 @@
 #include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
 #include "src/core/start_thread.hpp"
+#include "src/core/usable_cores.hpp"
 
 namespace penstock::prepare {
 
@@ -114,9 +115,7 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
                          const PrepareShard& shard, const ShardUse& use,
                          const OnPrepared& on_prepared, const std::stop_token& stop) {
   constexpr std::size_t kAhead = 4;  // for each thread: what it costs in memory
-  const int threads = options.threads > 0
-                          ? options.threads
-                          : static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  const int threads = options.threads > 0 ? options.threads : core::default_threads();
   PrepareReport report;
   tbb::enumerable_thread_specific<Record> records;
   std::uint64_t next = shard.first;

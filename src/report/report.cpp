@@ -1,28 +1,19 @@
 // A run, as a page and as JSON.
 #include <algorithm>
-#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <penstock/report/report.hpp>
 
+#include "src/core/printable.hpp"
+#include "src/core/usable_cores.hpp"
 #include "src/core/version.hpp"
 
 namespace penstock {
 
 namespace {
-
-// Those of the process's affinity, which containers and launchers set.
-unsigned usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0)
-    return static_cast<unsigned>(CPU_COUNT(&cores));
-  return std::thread::hardware_concurrency();
-}
 
 constexpr double kMiB = 1 << 20;
 
@@ -91,8 +82,12 @@ Report Report::of(const Loader& loader) {
                 .device_samples = loader.samples_per_device(),
                 .faults = loader.faults(),
                 .seed = loader.seed(),
-                .peak_rss_mb = static_cast<double>(usage.ru_maxrss) / 1024,
-                .cores = usable_cores()};
+                .peak_rss_mb = static_cast<double>(usage.ru_maxrss) / 1024};
+  const core::UsableCores cores = core::usable_cores();
+  report.cores = static_cast<unsigned>(cores.count);
+  report.cores_limit = name_of(cores.limit);
+  report.memory_limit_bytes = core::control_group_limits().memory_bytes;
+  for (Notice& notice : loader.notices()) report.notices.push_back(std::move(notice.text));
   // Zero where none was asked for.
   if (const Digest digest = loader.digest(); digest != Digest()) report.digest = digest;
   return report;
@@ -144,8 +139,12 @@ std::string Report::to_text() const {
   if (stats.retries > 0)
     line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory",
-       fmt::format("{:.0f} MiB reserved by the loader ({} slots), {:.0f} MiB used by the process",
-                   static_cast<double>(stats.memory_peak_bytes) / kMiB, stats.slots, peak_rss_mb));
+       fmt::format("{:.0f} MiB reserved by the loader ({} slots), {:.0f} MiB used by the process{}",
+                   static_cast<double>(stats.memory_peak_bytes) / kMiB, stats.slots, peak_rss_mb,
+                   memory_limit_bytes ? fmt::format(" of {:.0f} MiB that its control group allows",
+                                                    static_cast<double>(*memory_limit_bytes) / kMiB)
+                                      : ""));
+  if (!cores_limit.empty()) line("cores", fmt::format("{}: {}", cores, cores_limit));
   if (jpeg) line("JPEG decoders", decoders(*jpeg, stats.samples));
   if (jpeg && jpeg->has_index)
     line("JPEG index", fmt::format("{} images, {:.1f} MiB", jpeg->index_images,
@@ -157,6 +156,7 @@ std::string Report::to_text() const {
   line("devices", parts);
   line("seed", std::to_string(seed));
   if (digest) line("digest", digest->to_string());
+  for (const std::string& notice : notices) line("data", core::printable(notice));
   if (stats.faults > 0) {
     line("bad samples", std::to_string(stats.faults));
     constexpr std::size_t kShown = 10;
@@ -234,6 +234,9 @@ std::string Report::to_json() const {
       {"threads", stats.threads},
       {"io_threads", stats.io_threads},
       {"cores", cores},
+      {"cores_limit", cores_limit},
+      {"memory_limit_mb",
+       memory_limit_bytes ? json(static_cast<double>(*memory_limit_bytes) / kMiB) : json(nullptr)},
       {"retries", stats.retries},
       {"seed", seed},
       {"world", world},
@@ -241,6 +244,7 @@ std::string Report::to_json() const {
       {"tokens", tokens ? token_json(*tokens, stats) : json(nullptr)},
       {"jpeg", jpeg ? jpeg_json(*jpeg) : json(nullptr)},
       {"faults", {{"count", stats.faults}, {"list", std::move(list)}}},
+      {"notices", notices},
       {"digest", digest ? json(digest->to_string()) : json(nullptr)},
       {"history", std::move(moments)},
       {"version", core::version()},

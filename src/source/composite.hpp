@@ -1,6 +1,7 @@
 // source/composite: a source that is made of others.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
@@ -24,6 +25,16 @@ class Composite : public Source {
       descriptions.push_back(*std::move(description));
     }
     return describe(descriptions);
+  }
+
+  bool is_random() const noexcept override {
+    return std::ranges::any_of(parts(), [](const SourcePtr& part) { return part->is_random(); });
+  }
+  std::vector<Notice> notices() const override {
+    std::vector<Notice> all;
+    for (const SourcePtr& part : parts())
+      for (Notice& notice : part->notices()) all.push_back(std::move(notice));
+    return all;
   }
 };
 

@@ -22,7 +22,7 @@ namespace penstock {
 
 namespace {
 
-constexpr std::int64_t kMostViews = std::numeric_limits<std::uint16_t>::max();
+constexpr std::int64_t kMostInBatch = std::numeric_limits<std::uint16_t>::max();
 
 // What a program does to the places of pixels, for numbers that cannot be mixed.
 void keep_moves(augment::ProgramView program, int fill, augment::Program& moves) {
@@ -56,11 +56,11 @@ class AugmentImage final : public Transform {
           : shape.is_dynamic()      ? ": decode them with a crop before"
                                     : ""));
     if (shape[rank - 3] > augment::kLongestSide || shape[rank - 2] > augment::kLongestSide ||
-        (rank == 4 && shape[0] > kMostViews))
+        (rank == 4 && shape[0] > kMostInBatch))
       throw std::invalid_argument(
           fmt::format("{}: it takes images of at most {}x{} pixels, and {} views of one; found {}",
                       AugmentImageOptions::kName, augment::kLongestSide, augment::kLongestSide,
-                      kMostViews, field.to_string()));
+                      kMostInBatch, field.to_string()));
     augment::check_fills(options_.operations, static_cast<int>(shape[rank - 1]),
                          fmt::format("{} of {}", AugmentImageOptions::kName, field.to_string()));
     Binding binding{.inputs = {input}, .outputs = {field}};

@@ -341,6 +341,16 @@ Crop transform::make_crop(AnyCrop kind) {
   return Crop(std::make_shared<const CropKind>(CropKind{std::move(kind)}));
 }
 
+bool transform::is_random(const Crop& crop) noexcept {
+  if (crop.is_empty()) return false;
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.is_random(); }) return kind.is_random();
+        return false;
+      },
+      crop.kind()->value);
+}
+
 Color transform::fill_of(const Crop& crop) noexcept {
   if (crop.is_empty()) return {};
   return std::visit(

@@ -105,6 +105,7 @@ class CropImage final : public Transform {
                        views.front().window());
   }
 
+  [[nodiscard]] bool is_random() const noexcept override { return transform::is_random(view_); }
   [[nodiscard]] Description description() const override { return description_; }
 
  private:

@@ -12,6 +12,7 @@ namespace penstock::transform {
 
 struct RandomResizedCrop {
   static constexpr const char* kName = "random_resized_crop";
+  static constexpr bool is_random() noexcept { return true; }
   ImageSize size;
   RandomResizedCropOptions options;
 };
@@ -49,18 +50,21 @@ struct Letterbox {
 
 struct CoverCrop {
   static constexpr const char* kName = "cover_crop";
+  [[nodiscard]] bool is_random() const noexcept { return options.position == CropPosition::random; }
   ImageSize size;
   CoverCropOptions options;
 };
 
 struct RandomCrop {
   static constexpr const char* kName = "random_crop";
+  static constexpr bool is_random() noexcept { return true; }
   ImageSize size;
   RandomCropOptions options;
 };
 
 struct ScaleJitter {
   static constexpr const char* kName = "scale_jitter";
+  static constexpr bool is_random() noexcept { return true; }
   ImageSize size;
   ScaleJitterOptions options;
 };
@@ -87,6 +91,9 @@ template <class Kind>
 [[nodiscard]] bool is(const Crop& crop) noexcept {
   return !crop.is_empty() && std::holds_alternative<Kind>(crop.kind()->value);
 }
+
+/// Whether what it shows of an image is drawn.
+[[nodiscard]] bool is_random(const Crop& crop) noexcept;
 
 /// What stands in a sample beside the image.
 [[nodiscard]] Color fill_of(const Crop& crop) noexcept;

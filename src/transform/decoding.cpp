@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/image_kind.hpp"
 #include "src/jpeg/image.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/color.hpp"
@@ -21,7 +22,6 @@
 #include "src/transform/find_field.hpp"
 #include "src/transform/image_packer.hpp"
 #include "src/transform/png.hpp"
-#include "src/transform/signature.hpp"
 #include "src/transform/view.hpp"
 #include "src/transform/webp.hpp"
 #include "src/transform/wide_resize.hpp"
@@ -80,6 +80,10 @@ class Decoding final : public PackingTransform {
     first_mask_ = output;
   }
 
+  [[nodiscard]] bool is_random() const noexcept override {
+    return std::ranges::any_of(options_.views,
+                               [](const ImageView& view) { return transform::is_random(view); });
+  }
   [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index() const override {
     return options_.index;
   }
@@ -221,22 +225,22 @@ class Decoding final : public PackingTransform {
 
   Result<void> decode(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
                       Random& random, Offer* offer) const {
-    const ImageKind kind = kind_of(bytes);
-    if (options_.dtype == DType::u16 && kind != ImageKind::unknown)
-      return kind == ImageKind::png
+    const core::ImageKind kind = core::kind_of(bytes);
+    if (options_.dtype == DType::u16 && kind != core::ImageKind::unknown)
+      return kind == core::ImageKind::png
                  ? decode_wide(bytes, scratch, out, random)
                  : fault("dtype u16 is for PNGs of 16 bits a level, found a JPEG or WebP");
     switch (kind) {
-      case ImageKind::jpeg:
+      case core::ImageKind::jpeg:
         return decode_jpeg(bytes, scratch, out, random, offer);
-      case ImageKind::png:
+      case core::ImageKind::png:
         return decode_whole<PngReader>(bytes, scratch, out, random);
-      case ImageKind::webp:
+      case core::ImageKind::webp:
         return decode_whole<WebpReader>(bytes, scratch, out, random);
-      case ImageKind::unknown:
+      case core::ImageKind::unknown:
         break;
     }
-    return fault(describe_unknown(bytes));
+    return fault(core::describe_unknown(bytes));
   }
 
   // Has the packer take a JPEG, if it can: no later than this it is known that the image is whole, and where it is cropped.

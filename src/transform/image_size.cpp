@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "src/core/image_kind.hpp"
 #include "src/jpeg/image.hpp"
 #include "src/transform/png.hpp"
-#include "src/transform/signature.hpp"
 #include "src/transform/view.hpp"
 #include "src/transform/webp.hpp"
 
@@ -33,17 +33,17 @@ Result<ImageSize> size_by(std::span<const std::byte> bytes) {
 }
 
 Result<ImageSize> read_size(std::span<const std::byte> bytes, bool exif) {
-  switch (kind_of(bytes)) {
-    case ImageKind::jpeg:
+  switch (core::kind_of(bytes)) {
+    case core::ImageKind::jpeg:
       return jpeg_size(bytes, exif);
-    case ImageKind::png:
+    case core::ImageKind::png:
       return size_by<PngReader>(bytes);
-    case ImageKind::webp:
+    case core::ImageKind::webp:
       return size_by<WebpReader>(bytes);
-    case ImageKind::unknown:
+    case core::ImageKind::unknown:
       break;
   }
-  return Fault{.reason = describe_unknown(bytes)};
+  return Fault{.reason = core::describe_unknown(bytes)};
 }
 
 }  // namespace

@@ -8,25 +8,25 @@
 
 #include <fmt/format.h>
 
+#include "src/core/image_kind.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/find_field.hpp"
 #include "src/transform/nearest.hpp"
 #include "src/transform/png.hpp"
-#include "src/transform/signature.hpp"
 
 namespace penstock::transform {
 
 namespace {
 
 // What a thread keeps between masks.
-struct Scratch {
+struct MaskScratch {
   std::vector<std::uint8_t> numbers;  // a decoded mask
   std::vector<std::uint16_t> wide;    // the same, of 16 bits
   std::vector<int> columns;
   std::vector<int> rows;
 
-  static Scratch& of_this_thread() {
-    static thread_local Scratch scratch;
+  static MaskScratch& of_this_thread() {
+    static thread_local MaskScratch scratch;
     return scratch;
   }
 };
@@ -64,7 +64,7 @@ bool with_type(DType dtype, Function function) {
 
 template <class From, class T>
 void crop_numbers(const From* from, const Window& window, T fill, T* out) {
-  Scratch& scratch = Scratch::of_this_thread();
+  MaskScratch& scratch = MaskScratch::of_this_thread();
   nearest_pixels(window.across, scratch.columns);
   nearest_pixels(window.down, scratch.rows);
   std::fill_n(out, std::ptrdiff_t{window.sample.height} * window.sample.width, fill);
@@ -95,11 +95,11 @@ Result<void> check_size(std::int64_t height, std::int64_t width, const Window& w
 template <class Take>
 Result<void> decode(std::span<const std::byte> bytes, const Window& window, DType dtype,
                     const Take& take) {
-  const ImageKind kind = kind_of(bytes);
-  if (kind == ImageKind::unknown) return Fault{.reason = describe_unknown(bytes)};
-  if (kind != ImageKind::png)
+  const core::ImageKind kind = core::kind_of(bytes);
+  if (kind == core::ImageKind::unknown) return Fault{.reason = core::describe_unknown(bytes)};
+  if (kind != core::ImageKind::png)
     return Fault{.reason = fmt::format("a mask is a PNG with a palette or grey levels, found a {}",
-                                       kind == ImageKind::jpeg ? "JPEG" : "WebP")};
+                                       kind == core::ImageKind::jpeg ? "JPEG" : "WebP")};
   PngReader reader;
   if (!reader.open(bytes)) return Fault{.reason = std::string(reader.message())};
   if (auto fits = check_size(reader.height(), reader.width(), window); !fits) return fits;
@@ -112,7 +112,7 @@ Result<void> decode(std::span<const std::byte> bytes, const Window& window, DTyp
     jpeg::trim(scratch);
     return {};
   };
-  Scratch& scratch = Scratch::of_this_thread();
+  MaskScratch& scratch = MaskScratch::of_this_thread();
   if (reader.bits() < 16)
     return read(scratch.numbers, [&](auto* to) { return reader.read_numbers(to); });
   if (size_of(dtype) < sizeof(std::uint16_t) || dtype == DType::i16)

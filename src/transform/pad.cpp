@@ -115,6 +115,7 @@ class Pad final : public Transform {
     return {};
   }
 
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
   [[nodiscard]] Description description() const override { return transform::describe(options_); }
 
  private:

@@ -54,6 +54,10 @@ ImageSize StoredImage::upright() const noexcept {
   return jpeg::Orientation(exif).transposed ? ImageSize(width, height) : ImageSize(height, width);
 }
 
+bool is_random(const ImageView& view) noexcept {
+  return is_random(view.crop) || (view.flip > 0 && view.flip < 1);
+}
+
 Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random,
                           int copy) {
   crop_ = view.crop;

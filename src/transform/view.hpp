@@ -37,6 +37,9 @@ struct StoredImage {
   [[nodiscard]] ImageSize upright() const noexcept;
 };
 
+/// Whether what it shows of an image is drawn.
+[[nodiscard]] bool is_random(const ImageView& view) noexcept;
+
 /// Usage    choose, plan, begin, step until is_done, finish; then the next image, or begin again.
 /// Threads  one caller at a time; keeps scratch memory between images.
 class View {

@@ -23,6 +23,7 @@
 #include "src/core/call_text.hpp"
 #include "src/core/interruption.hpp"
 #include "src/core/json_fields.hpp"
+#include "src/core/usable_cores.hpp"
 #include "src/source/folder/image_folder.hpp"
 #include "src/storage/default_cache.hpp"
 #include "src/storage/local/file.hpp"
@@ -96,7 +97,7 @@ class SetWriter {
  private:
   unsigned wanted_threads() const noexcept {
     if (options_.threads > 0) return static_cast<unsigned>(options_.threads);
-    return std::max(1U, std::thread::hardware_concurrency());
+    return static_cast<unsigned>(core::default_threads());
   }
 
   void make_class_folder(int label) const {

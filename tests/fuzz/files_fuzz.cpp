@@ -106,10 +106,14 @@ void read_labels(std::span<const std::byte> bytes) {
   static const storage::Storage kStorage;
   static const source::FileList kImages = [] {
     for (const char* name : {"a.jpg", "b c.jpg", "d.jpg"}) kFolder.write(name);
-    const std::string ending = ".jpg";
-    return source::list_files(kFolder.path(), {&ending, 1}, false, kStorage);
+    return source::list_files(kFolder.path(), {.endings = {".jpg"}}, kStorage);
   }();
-  require(source::read_labels(file_of(bytes), kImages, kStorage).of_file.size() == kImages.size());
+  const std::string classes[] = {"cat", "dog", "1"};
+  require(source::read_labels(file_of(bytes), kImages, {}, kStorage).of_file.size() ==
+          kImages.size());
+  const auto named = source::read_labels(file_of(bytes), kImages, classes, kStorage);
+  require(std::ranges::all_of(named.of_file,
+                              [](std::int64_t label) { return label >= 0 && label < 3; }));
 }
 
 void read_report(const std::string& text) {

@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <penstock/source/arrays.hpp>
+#include <penstock/source/images.hpp>
 
 #include "tests/loader/fakes.hpp"
+#include "tests/source/files.hpp"
 
 namespace penstock {
 namespace {
@@ -443,6 +445,26 @@ TEST(Loaders, NextIsDefinedWhateverCameBefore) {
   EXPECT_FALSE(loader.next().has_value());
   loader.restore(start);
   EXPECT_EQ(drain(loader).size(), 4U);
+}
+
+TEST(Mix, RefusesDataSetsWhoseLabelsMeanDifferentClasses) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"one/ant/1.jpg", "one/bee/1.jpg", "two/bee/1.jpg", "flat/1.jpg"})
+    folder.write(name);
+  const auto open = [&](const char* name, std::vector<std::string> classes = {}) {
+    return Dataset(source::image_folder(folder / name, {.classes = std::move(classes)}));
+  };
+  const auto refuses = [](auto&& join, const char* verb) {
+    EXPECT_THAT(join, ThrowsMessage<std::invalid_argument>(
+                          AllOf(HasSubstr(std::string(verb) + ": the classes of image_folder"),
+                                HasSubstr("are ('ant', 'bee'), and those of image_folder"),
+                                HasSubstr("are ('bee'), so that a label"))));
+  };
+  refuses([&] { (void)mix({open("one"), open("two").take(1)}); }, "mix");
+  refuses([&] { (void)concatenate({open("one"), open("flat"), open("two")}); }, "concatenate");
+  const Dataset joined = concatenate({open("one"), open("two", {"ant", "bee"}), open("flat")});
+  EXPECT_EQ(joined.source().class_names().size(), 2U);
+  EXPECT_EQ(open("two", {"ant", "bee"}).source().info(0).label, 1);
 }
 
 }  // namespace

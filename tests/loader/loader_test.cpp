@@ -7,7 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <penstock/report/report.hpp>
+#include <penstock/source/images.hpp>
+
 #include "tests/loader/fakes.hpp"
+#include "tests/source/files.hpp"
 
 namespace penstock {
 namespace {
@@ -298,6 +302,51 @@ TEST(Loader, StaysWithinItsBudgetOrSaysWhatItNeeds) {
   EXPECT_THAT(
       [&] { (void)dataset.loader({.threads = 2, .budget_bytes = std::size_t{10} << 20}); },
       ThrowsMessage<Error>(AllOf(HasSubstr("10.0 MiB is too small"), HasSubstr("need 18.0 MiB"))));
+}
+
+TEST(Loader, RefusesALoopThatWouldDeliverNothingAndSaysWhy) {
+  const Dataset ten(fake(10));
+  const auto refuses = [](const Dataset& plan, const char* why, const LoaderOptions& options = {}) {
+    EXPECT_THAT([&] { (void)plan.loader(options); },
+                testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr(why)));
+  };
+  const BatchOptions drop{.remainder = Remainder::drop};
+  refuses(ten.batch(16, drop),
+          "deliver nothing: 10 samples fill no batch of 16 with the remainder drop");
+  refuses(ten.batch(16, drop).repeat(), "10 samples fill no batch of 16");
+  refuses(ten.repeat(2).shuffle({.seed = 1}).batch(32, drop), "20 samples fill no batch of 32");
+  refuses(Dataset(fake(0)).batch(1), "fake(size=0) has no samples");
+  refuses(Dataset(fake(0)).repeat().batch(1), "fake(size=0) has no samples");
+  refuses(ten.take(0).batch(1), "take(0) leaves none of 10 samples");
+  refuses(ten.skip(10).batch(1), "skip(10) leaves none of 10 samples");
+  refuses(ten.select({}).batch(1), "select([]) leaves none of 10 samples");
+  refuses(ten.batch(4).take(0), "take(0) leaves none of 3 batches");
+  refuses(ten.batch(10).shard(2, 1), "leaves none of 1 batch");
+  refuses(mix({ten, Dataset(fake(0))}).batch(1), "has no samples");
+  refuses(concatenate({ten.take(0), ten.take(0)}).batch(1), "has no samples");
+  const InputContext two{.num_input_pipelines = 2};
+  refuses(ten.seed(1).batch(12, drop), "5 samples fill no batch of 6",
+          {.context = two, .mode = InputMode::per_worker});
+  EXPECT_EQ(ten.batch(16).loader().size(), 1U);
+  EXPECT_EQ(ten.batch(16, {.remainder = Remainder::pad}).loader().size(), 1U);
+}
+
+TEST(Loader, NamesWhatItsDataSetsLeftOut) {
+  const test::TemporaryFolder folder;
+  folder.write("a/1.jpg", "\xFF\xD8\xFF");
+  folder.write("a/2.bmp", std::string("BM\x10\0\0\0\0\0\0\0", 10));
+  folder.write("a/.hidden");
+  const Dataset images(source::image_folder(folder.path()));
+  const TransformPtr decode = decode_image({.field = "photo", .crop = resize_to(2)});
+  const Dataset photos = images.rename({{"image", "photo"}});
+  // Two data sets of one folder are one notice; also below other names.
+  const Loader loader = mix({photos, photos}).map(decode).batch(1).loader();
+  const std::vector<Notice> notices = loader.notices();
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_TRUE(notices[0].is_warning);
+  EXPECT_THAT(notices[0].text, HasSubstr("left out 1 file (1 .bmp) and 1 name"));
+  EXPECT_THAT(Report::of(loader).to_text(), HasSubstr("left out 1 file (1 .bmp)"));
+  EXPECT_TRUE(plan(4, 2).loader().notices().empty());
 }
 
 TEST(Loader, RunsBesideAnotherWithoutDisturbingIt) {

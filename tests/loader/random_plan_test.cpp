@@ -21,6 +21,11 @@ void expect_as_modelled(RandomPlan& plan, const std::vector<Expected>& expected,
                                                    {.depth = static_cast<int>(1 + plan.below(3)),
                                                     .split = plan.split()});
   for (std::uint32_t id = 0; id < processes; ++id) {
+    if (expected.empty()) {
+      const InputContext context{.num_input_pipelines = processes, .input_pipeline_id = id};
+      ASSERT_THROW((void)dataset.loader({.context = context}), std::invalid_argument);
+      continue;
+    }
     Loader loader = dataset.loader({
         .context = InputContext{.num_input_pipelines = processes, .input_pipeline_id = id},
         .threads = static_cast<int>(1 + plan.below(3)),

@@ -7,7 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <penstock/penstock.hpp>
+
 #include "tests/loader/fakes.hpp"
+#include "tests/source/files.hpp"
 
 namespace penstock {
 namespace {
@@ -21,6 +24,48 @@ using testing_support::fake;
 using testing_support::numbers_of;
 using testing_support::see;
 using testing_support::Seen;
+
+TEST(World, NeedsASeedOnlyWhereSomethingIsRandom) {
+  const LoaderOptions two{.context = InputContext{.num_input_pipelines = 2}};
+  const Dataset ten(source::numbers(10));
+  const test::TemporaryFolder folder;
+  folder.write("a/1.jpg");
+  folder.write("a/2.jpg");
+  const Dataset photos(source::image_folder(folder.path()));
+  const auto evaluated = [&](const Crop& crop, float flip = 0) {
+    return photos.map(decode_image({.crop = crop, .flip = flip})).batch(2);
+  };
+  for (const Dataset& plan :
+       {ten.batch(4), ten.skip(2).take(6).repeat(2).batch(4).repeat(),
+        concatenate({ten, ten}).batch(2), evaluated(center_crop(2)), evaluated(resize_to(2), 1),
+        evaluated(cover_crop(2)), evaluated(resize_to(2)).transform_on_device({.mean = {0.5}}),
+        zip({photos, ten}).map(decode_image({.crop = letterbox(2)})).batch(2)}) {
+    EXPECT_EQ(plan.loader(two).seed(), 0U) << plan.describe();
+  }
+  const auto needs = [](const Dataset& plan, const LoaderOptions& options) {
+    EXPECT_THAT([&] { (void)plan.loader(options); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("need one seed")))
+        << plan.describe();
+    EXPECT_EQ(plan.seed(7).loader(options).seed(), 7U);
+  };
+  for (const Dataset& plan :
+       {ten.shuffle().batch(4), ten.batch(4).shuffle({.buffer = 2}),
+        ten.sample(std::vector<double>(10, 1)).batch(2), mix({ten, ten}).batch(2),
+        concatenate({ten.shuffle(), ten}).batch(2), evaluated(random_resized_crop(2)),
+        evaluated(random_crop(2)), evaluated(scale_jitter(2)),
+        evaluated(cover_crop(2, {.position = CropPosition::random})), evaluated(resize_to(2), 0.5F),
+        evaluated(resize_to(2)).transform_on_device({.flip = 0.5}),
+        evaluated(resize_to(2)).transform_on_device({.erase = {.probability = 1}}),
+        photos.map(decode_image({.crop = resize_to(2)}))
+            .map(augment_image({.operations = {trivial_augment_wide()}}))
+            .batch(2),
+        Dataset(fake(10)).batch(2)})
+    needs(plan, two);
+  LoaderOptions replacing = two;
+  replacing.on_fault = OnFault::replace;
+  needs(ten.batch(4), replacing);
+  EXPECT_NE(ten.batch(4).loader().seed(), ten.batch(4).loader().seed());  // drawn, as before
+}
 
 // Records in files of unequal size, as shards are.
 class InFiles final : public Source {

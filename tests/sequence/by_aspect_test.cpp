@@ -205,6 +205,10 @@ TEST(ByAspect, EverySampleOncePerEpochInABatchOfItsBucket) {
     }
 
     std::vector<std::vector<std::vector<std::uint64_t>>> epochs(2);
+    if (plan.size() == 0U) {
+      EXPECT_THROW((void)plan.loader(), std::invalid_argument);
+      continue;
+    }
     Loader loader = plan.loader();
     while (const auto step = loader.next()) {
       std::size_t bucket = 0;

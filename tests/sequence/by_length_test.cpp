@@ -135,6 +135,10 @@ TEST(ByLength, EverySampleOncePerEpochInABatchOfItsBucket) {
       EXPECT_EQ(summary.buckets[bucket].samples, sizes[bucket]);
 
     std::vector<std::vector<std::vector<std::uint64_t>>> epochs(3);
+    if (plan.size() == 0U) {
+      EXPECT_THROW((void)plan.loader(), std::invalid_argument);
+      continue;
+    }
     Loader loader = plan.loader();
     while (const auto step = loader.next()) {
       const Batched batched = read_step(*step, texts, options);

@@ -22,6 +22,7 @@ using test::text_of;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
 
@@ -50,13 +51,12 @@ Fault fault_of(const SourcePtr& source, std::uint64_t number = 0) {
   return result ? Fault{} : std::move(result.fault());
 }
 
-TEST(ImageFolder, MakesAClassOfEachSubFolderWithAnImage) {
+TEST(ImageFolder, MakesAClassOfEachSubFolder) {
   const TemporaryFolder folder;
   folder.write("dog/1.jpg", "a dog");
   folder.write("cat/b.JPEG", "a cat");
   folder.write("cat/deep/er/a.png", "another cat");
-  folder.write("ant/readme.txt");
-  std::filesystem::create_directory(folder / "empty");
+  std::filesystem::create_directory(folder / "cat/empty");
   const SourcePtr source = source::image_folder(folder.path());
 
   EXPECT_EQ(source->size(), 3U);
@@ -66,6 +66,100 @@ TEST(ImageFolder, MakesAClassOfEachSubFolderWithAnImage) {
   EXPECT_THAT(labels(source), ElementsAre(0, 0, 1));
   EXPECT_THAT(source->fields(), ElementsAre(FieldSpec{"image", DType::u8, {kDynamic}},
                                             FieldSpec{"label", DType::i64, {}}));
+}
+
+TEST(ImageFolder, RefusesASubFolderWithoutAnImageWhichWouldMoveOtherLabels) {
+  const TemporaryFolder folder;
+  folder.write("ant/1.bmp");
+  folder.write("ant/2.bmp");
+  folder.write("ant/deep/readme.txt");
+  folder.write("cat/1.jpg");
+  std::filesystem::create_directory(folder / "dog");
+  EXPECT_THAT([&] { (void)source::image_folder(folder.path()); },
+              ThrowsMessage<Error>(AllOf(
+                  HasSubstr("no images in 2 of the 3 class folders of " + folder.path().string()),
+                  HasSubstr("ant (2 .bmp, 1 .txt), dog (empty)"), HasSubstr("option classes"))));
+}
+
+TEST(ImageFolder, NumbersClassesByTheListItIsGiven) {
+  const TemporaryFolder training;
+  for (const char* name : {"ant/1.jpg", "bee/1.jpg", "cat/1.jpg"}) training.write(name);
+  const SourcePtr trained = source::image_folder(training.path());
+  const std::vector<std::string> classes(trained->class_names().begin(),
+                                         trained->class_names().end());
+  const TemporaryFolder validation;
+  validation.write("cat/1.jpg");
+  std::filesystem::create_directory(validation / "bee");
+  std::filesystem::create_directory(validation / "notes");
+  const SourcePtr source = source::image_folder(validation.path(), {.classes = classes});
+  EXPECT_THAT(labels(source), ElementsAre(2));
+  EXPECT_THAT(source->class_names(), ElementsAre("ant", "bee", "cat"));
+  EXPECT_EQ(source->info(0).label, 2);
+  EXPECT_THAT(labels(source::image_folder(training.path(), {.classes = {"cat", "bee", "ant"}})),
+              ElementsAre(2, 1, 0));
+
+  validation.write("dog/1.jpg");
+  EXPECT_THAT([&] { (void)source::image_folder(validation.path(), {.classes = classes}); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("a folder 'dog' with images"),
+                                         HasSubstr("none of the 3 classes: ant, bee, cat"))));
+}
+
+TEST(ImageFolder, RefusesClassesThatNumberNothing) {
+  const TemporaryFolder folder;
+  folder.write("a/1.jpg");
+  const auto opening = [&](std::vector<std::string> classes) {
+    return [&, classes] { (void)source::image_folder(folder.path(), {.classes = classes}); };
+  };
+  EXPECT_THAT(opening({"a", "b", "a"}),
+              ThrowsMessage<std::invalid_argument>(HasSubstr("'a' twice")));
+  EXPECT_THAT(opening({"a", ""}), ThrowsMessage<std::invalid_argument>(HasSubstr("empty name")));
+  const TemporaryFolder flat;
+  flat.write("1.jpg");
+  EXPECT_THAT([&] { (void)source::image_folder(flat.path(), {.classes = {"a"}}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("no labels")));
+}
+
+TEST(ImageFolder, SaysWhatItLeftOut) {
+  const TemporaryFolder folder;
+  folder.write("a/1.jpg", "\xFF\xD8\xFF");
+  EXPECT_TRUE(source::image_folder(folder.path())->notices().empty());
+  folder.write("a/readme.txt", "text");
+  folder.write("a/.DS_Store");
+  const auto only_text = source::image_folder(folder.path())->notices();
+  ASSERT_EQ(only_text.size(), 1U);
+  EXPECT_EQ(only_text[0].text, folder.path().string() +
+                                   "/: left out 1 file (1 .txt) and 1 name that begins with a dot");
+  EXPECT_FALSE(only_text[0].is_warning);
+
+  folder.write("a/2.bmp", std::string("BM\x10\0\0\0\0\0\0\0", 10));
+  folder.write("a/3", "\xFF\xD8\xFF");
+  folder.write("a/4.gif", "GIF89a");
+  const auto notices = source::image_folder(folder.path())->notices();
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_TRUE(notices[0].is_warning);
+  EXPECT_THAT(
+      notices[0].text,
+      AllOf(HasSubstr("left out 4 files ("), HasSubstr("1 .bmp"), HasSubstr("1 (no ending)"),
+            HasSubstr("of 4 that were looked into, 3 are images by the first bytes: "
+                      "1 BMP image, 1 GIF image, 1 JPEG image."),
+            HasSubstr("set sniff = true. Convert others")));
+}
+
+TEST(ImageFolder, TakesImagesWithAnyEndingWhenItSniffs) {
+  const TemporaryFolder folder;
+  folder.write("a/1.jpg", "whatever");
+  folder.write("a/2", "\xFF\xD8\xFF");
+  folder.write("a/3.data", "\x89PNG\r\n\x1A\n");
+  folder.write("a/4.txt", "text");
+  folder.write("a/5.gif", "GIF89a");
+  folder.write("a/6", "");
+  ASSERT_EQ(::mkfifo((folder / "a/7").c_str(), 0600), 0);
+  const SourcePtr source = source::image_folder(folder.path(), {.sniff = true});
+  EXPECT_THAT(locations(source, folder), ElementsAre("a/1.jpg", "a/2", "a/3.data"));
+  const auto notices = source->notices();
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_THAT(notices[0].text, AllOf(HasSubstr("left out 4 files"),
+                                     HasSubstr("1 GIF image. Convert"), Not(HasSubstr("sniff"))));
 }
 
 TEST(ImageFolder, ReadsTheWholeFileAndCountsItsBytes) {
@@ -210,7 +304,7 @@ TEST(ImageFolder, SaysWhatItFoundInsteadOfImages) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { (void)source::image_folder(folder.path()); },
               ThrowsMessage<Error>(AllOf(HasSubstr(folder.path().string()),
-                                         HasSubstr(".jpg .jpeg .png .webp"),
+                                         HasSubstr(".jpg .jpeg .jpe .jfif .png .webp"),
                                          HasSubstr("no files at all"))));
   folder.write("a/1.bmp");
   folder.write("a/2.bmp");

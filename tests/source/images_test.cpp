@@ -1,5 +1,7 @@
+#include <stdexcept>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <penstock/source/images.hpp>
@@ -10,6 +12,8 @@ namespace penstock {
 namespace {
 
 using test::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(ImageForm, GoesByTheNamesThatTheSourcesThemselvesTake) {
   for (const char* name : {"a.tar", "train-{000..099}.tar", "/x/y/T-*.TAR"})
@@ -31,6 +35,23 @@ TEST(ImageForm, AFlatFolderOfPhotosIsOneWhateverTheyAreCalled) {
   folder.write("piece-of-cake.jpg");
   EXPECT_EQ(image_form(folder.path()), ImageForm::folder);
   EXPECT_EQ(source::images(folder.path())->size(), 2U);
+}
+
+TEST(Images, RefusesOptionsOfFoldersForShards) {
+  const TemporaryFolder tars;
+  tars.write("a.tar", std::string(1024, '\0'));
+  EXPECT_EQ(source::images(tars.path())->size(), 0U);
+  const auto refuses = [&](ImageFolderOptions options, const std::string& name) {
+    EXPECT_THAT([&] { (void)source::images(tars.path(), options); },
+                ThrowsMessage<std::invalid_argument>(
+                    HasSubstr("the option " + name + " is for a folder of image files, and")));
+  };
+  refuses({.labels = "labels.txt"}, "labels");
+  refuses({.classes = {"a"}}, "classes");
+  refuses({.extensions = {".jpg"}}, "extensions");
+  refuses({.sniff = true}, "sniff");
+  refuses({.follow_symlinks = false}, "follow_symlinks");
+  refuses({.max_file_bytes = 1}, "max_file_bytes");
 }
 
 TEST(ImageForm, AFolderIsWhatItsFirstShardIs) {

@@ -52,6 +52,45 @@ TEST_F(Labels, AreIntegersAsTheyStand) {
   EXPECT_THAT(source->class_names(), IsEmpty());
 }
 
+TEST_F(Labels, WrittenAsRealsAreTheIntegersThatTheyAre) {
+  const SourcePtr source = open("a.jpg,10.0\nb c.jpg,2.0\nd,e.jpg,+1e1\n");
+  EXPECT_THAT(labels(source), ElementsAre(10, 2, 10));
+  EXPECT_THAT(source->class_names(), IsEmpty());
+  EXPECT_THAT(labels(open("a.jpg,-0.0\nb c.jpg,3.\nd,e.jpg,4\n")), ElementsAre(0, 3, 4));
+}
+
+TEST_F(Labels, ThatAreNoIntegersAreAnError) {
+  for (const char* const label : {"1.5", "-0.25", "1e-3", "1e300", "9223372036854775808"})
+    expect_error(std::string("a.jpg,1\nb c.jpg,") + label + "\n",
+                 std::string("line 2: the label '") + label + "' is a number but no integer");
+  expect_error("a.jpg,1.0\nb c.jpg,nan\n", "line 2: the label 'nan' is a name, but line 1 has an");
+}
+
+TEST_F(Labels, AreNumberedByTheClassesThatAreGiven) {
+  const auto lines = folder_.write("labels.txt", "a.jpg,cat\nb c.jpg,ant\nd,e.jpg,10\n");
+  const auto open_with = [&](std::vector<std::string> classes) {
+    return source::image_folder(folder_.path(), {.labels = lines, .classes = std::move(classes)});
+  };
+  const SourcePtr source = open_with({"9", "10", "bee", "cat", "ant"});
+  EXPECT_THAT(labels(source), ElementsAre(3, 4, 1));
+  EXPECT_THAT(source->class_names(), ElementsAre("9", "10", "bee", "cat", "ant"));
+  EXPECT_THAT(
+      [&] {
+        (void)open_with({"cat", "10"});
+      },
+      ThrowsMessage<Error>(
+          HasSubstr("line 2: the label 'ant' is none of the 2 names in the option classes")));
+}
+
+TEST_F(Labels, InUtf16AreAnErrorThatSaysSo) {
+  expect_error(std::string_view("\xFF\xFE"
+                                "a\0.\0j\0",
+                                8),
+               "it looks like UTF-16); save it as UTF-8");
+  expect_error(std::string_view("\xFE\xFF\0a\0.", 6), "UTF-8");
+  expect_error(std::string_view("a\0.\0j\0", 6), "UTF-8");
+}
+
 TEST_F(Labels, InAFileWithoutAnEndAreRefused) {
   EXPECT_THAT([&] { (void)source::image_folder(folder_.path(), {.labels = "/dev/zero"}); },
               ThrowsMessage<Error>(AllOf(HasSubstr("/dev/zero"), HasSubstr("more than"))));

@@ -38,11 +38,14 @@ class S3 : public ::testing::Test {
     files_ = new TemporaryFolder;
     for (const char* name :
          {"train/b/1.jpg", "train/b/0.png", "train/a/x y+z=\xC3\xA4%41.jpg", "train/a/deep/er.JPEG",
-          "train/.hidden/1.jpg", "train/c/notes.txt", "flat/1.jpg", "flat/2.jpg",
+          "train/.hidden/1.jpg", "train/a/notes.txt", "flat/1.jpg", "flat/2.jpg",
           "doubled/NOTHING/1.jpg", "doubled/NOTHING/a/2.jpg"}) {
       files_->write(name, std::string("bytes of ") + name);
     }
     files_->write("flat/empty.jpg", "");
+    files_->write("holes/a/1.jpg", "\xFF\xD8\xFF");
+    files_->write("holes/b/2.gif", "GIF89a");
+    files_->write("holes/b/3", "\xFF\xD8\xFF");
     files_->write("flat.txt", "1.jpg,7\n2.jpg,8\nempty.jpg,9\n");
     for (int i = 0; i < 3; ++i) {
       files_->write(fmt::format("shards/t-{}.tar", i), test::plain_tar(5, fmt::format("s{}-", i)));
@@ -92,6 +95,32 @@ TEST_F(S3, AFolderOfImagesIsTheSameAsALocalOne) {
   EXPECT_THAT(there->class_names(), ElementsAre("a", "b"));
   EXPECT_EQ(there->location(2), remote("train/b/0.png"));
   EXPECT_GT(there->max_concurrent_reads(), here->max_concurrent_reads());
+}
+
+TEST_F(S3, AClassWithoutImagesIsAnErrorUnlessTheClassesAreGiven) {
+  const auto open = [](ImageFolderOptions options) {
+    options.storage = S3::options();
+    return source::image_folder(remote("holes"), options);
+  };
+  EXPECT_THAT(
+      [&] { (void)open({}); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("no images in 1 of the 2 class folders of s3://"),
+                                 HasSubstr("b (1 (no ending), 1 .gif)"))));
+  const auto given = open({.classes = {"c", "b", "a"}});
+  EXPECT_EQ(given->size(), 1U);
+  EXPECT_EQ(given->info(0).label, 2);
+  const auto notices = given->notices();
+  ASSERT_THAT(notices, SizeIs(1));
+  EXPECT_TRUE(notices[0].is_warning);
+  EXPECT_THAT(notices[0].text,
+              HasSubstr("2 are images by the first bytes: 1 GIF image, 1 JPEG image"));
+
+  const auto sniffed = open({.sniff = true});
+  ASSERT_EQ(sniffed->size(), 2U);
+  EXPECT_EQ(sniffed->location(1), remote("holes/b/3"));
+  EXPECT_THAT(sniffed->class_names(), ElementsAre("a", "b"));
+  EXPECT_EQ(sniffed->fingerprint(),
+            source::image_folder(local("holes"), {.sniff = true})->fingerprint());
 }
 
 TEST_F(S3, KeysWithAnEmptyPartAreReadAsTheyAre) {

@@ -444,7 +444,17 @@ TEST(DecodeImage, TakesNonsenseInExifAsUpright) {
 TEST(DecodeImage, SaysWhatSomethingElseIs) {
   EXPECT_EQ(decode_all({}, 8, 8).fault, "empty: 0 bytes");
   EXPECT_EQ(decode_all(bytes_of("GIF89a..."), 8, 8).fault,
-            "not a JPEG, PNG or WebP image: it starts with 'GIF8'");
+            "not a JPEG, PNG or WebP image: found a GIF image");
+  EXPECT_EQ(decode_all(bytes_of(std::string_view("\0\0\0\x1c"
+                                                 "ftypavif",
+                                                 12)),
+                       8, 8)
+                .fault,
+            "not a JPEG, PNG or WebP image: found an AVIF image");
+  EXPECT_EQ(decode_all(bytes_of("version https://git-lfs.github.com/spec/v1"), 8, 8).fault,
+            "not a JPEG, PNG or WebP image: found a Git LFS pointer (git lfs pull gets the file)");
+  EXPECT_EQ(decode_all(bytes_of("\n <!DOCTYPE HTML>"), 8, 8).fault,
+            "not a JPEG, PNG or WebP image: found an HTML page");
   EXPECT_EQ(decode_all(bytes_of("no\n'"), 8, 8).fault,
             R"(not a JPEG, PNG or WebP image: it starts with 'no\x0a\x27')");
   EXPECT_EQ(decode_all(bytes_of("x"), 8, 8).fault,

@@ -132,6 +132,10 @@ class DeviceTransform {
   /// Images of a sample: the views that it has, or 1.
   [[nodiscard]] std::size_t views() const noexcept;
   [[nodiscard]] bool mixes() const noexcept { return options_.mixup > 0 || options_.cutmix > 0; }
+  [[nodiscard]] bool is_random() const noexcept {
+    return mixes() || !options_.augment.empty() || options_.erase.probability > 0 ||
+           (options_.flip > 0 && options_.flip < 1);
+  }
 
   /// What to do to the images of one slice. Flip and erasing depend on (key, sample, view) alone, where the sample is its
   /// source, number, epoch and draw; partners

@@ -23,6 +23,7 @@
 #include <penstock/device/device.hpp>
 #include <penstock/loader/remote_rows.hpp>
 #include <penstock/plan/options.hpp>
+#include <penstock/source/source.hpp>
 
 /// DLPack's own structure (dlpack.h), which the libraries that take it define.
 struct DLManagedTensor;
@@ -476,6 +477,8 @@ class Loader {
   [[nodiscard]] std::vector<std::uint64_t> samples_per_device() const;
   /// The first 100 tolerated faults, in the order of delivery.
   [[nodiscard]] std::vector<Fault> faults() const;
+  /// What a user should know of the data sets, such as files that were left out; see Source::notices().
+  [[nodiscard]] std::vector<Notice> notices() const;
   /// Sum over everything delivered since the very start; zero unless LoaderOptions::digest. Waits until CUDA devices have
   /// hashed what was delivered on them, and so until it has been copied; next() never does.
   ///

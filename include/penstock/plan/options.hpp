@@ -237,7 +237,8 @@ struct LoaderOptions {
   /// into the same batches. The pixels, faults and digests are the same. Takes at most 1 GiB of a GPU's memory
   bool decode_on_gpu = false;
 
-  /// speed only: threads that decode; 0: one per core, or as many as thread_budget has
+  /// speed only: threads that decode; 0: as many as thread_budget has, or one for each core that this process may use: by its
+  /// affinity and its control group's CPU quota, shared with the other processes of the launcher on this machine
   int threads = 0;
   /// speed only: threads that read records ahead of decoding, in the order's own sequence; 0: decoding threads read for
   /// themselves. By default 4 where a source may wait for a disk, 32 where it reads objects (s3://), else 0

@@ -75,6 +75,7 @@ struct Report {
   std::vector<Device> devices;
   std::vector<std::uint64_t> device_samples;  ///< of each device
   std::vector<Fault> faults;                  ///< the first hundred; stats.faults counts all
+  std::vector<std::string> notices;  ///< of the data sets, such as files that were left out
   std::optional<JpegReport> jpeg;
   std::optional<TokenReport> tokens;
   std::vector<Moment> history;
@@ -82,8 +83,10 @@ struct Report {
   std::uint32_t world = 1;
   std::uint32_t rank = 0;
   std::optional<Digest> digest;
-  double peak_rss_mb = 0;  ///< of the process
-  unsigned cores = 0;      ///< that this process may use
+  double peak_rss_mb = 0;                           ///< of the process
+  unsigned cores = 0;                               ///< that this process may use
+  std::string cores_limit;                          ///< what limits these: "the CPU affinity (…)"
+  std::optional<std::uint64_t> memory_limit_bytes;  ///< of the process's control group
 
   /// What limits the speed, and what to do about it, with an estimate of what that would give. Names of options are
   /// those of LoaderOptions and of penstock-throughput.

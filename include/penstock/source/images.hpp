@@ -15,11 +15,18 @@ namespace PENSTOCK_EXPORT penstock {
 /// Which files are images, and where a flat folder's labels are.
 struct ImageFolderOptions {
   /// for a flat folder: a text file with one 'name label' per line, separated by a comma, a tab or blanks; the labels are all
-  /// integers, which stay as they are, or all class names, which are sorted and numbered from 0; each image needs exactly
-  /// one line
+  /// integers (3 or 3.0), which stay as they are, or all class names, which are sorted and numbered from 0; each image needs
+  /// exactly one line
   std::filesystem::path labels{};
+  /// names of the classes: label i is classes[i], so that a validation set has the labels of its training set. A name in it
+  /// need not have images; a sub-folder with images, or a name in `labels`, that is not in it is an error. By default the
+  /// names that are there, sorted
+  std::vector<std::string> classes{};
   /// endings of image files, in upper or lower case, with or without the dot
-  std::vector<std::string> extensions = {".jpg", ".jpeg", ".png", ".webp"};
+  std::vector<std::string> extensions = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"};
+  /// whether files with other endings, or none, are taken, too, if they begin as JPEG, PNG or WebP images do. The listing
+  /// then opens each of them
+  bool sniff = false;
   /// a larger file is a fault, so that one record cannot take all memory
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
   /// whether links to files and folders are followed; if not, they are skipped
@@ -31,16 +38,20 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ImageFolderOptions& options) {
   // `storage` is visited by the source: plans have it where a path is not local.
   visit("labels", options.labels);
+  visit("classes", options.classes);
   visit("extensions", options.extensions);
+  visit("sniff", options.sniff);
   visit("max_file_bytes", options.max_file_bytes);
   visit("follow_symlinks", options.follow_symlinks);
 }
 
 namespace source {
 
-/// The images in a folder. Where its sub-folders have images, each sub-folder that has one, at any depth, is a class;
-/// classes are numbered in the order of their names, as in torchvision's ImageFolder. Where the images are directly in
-/// `folder`, it is flat, and all labels are 0 unless `labels` are passed. Names that begin with a dot are skipped.
+/// The images in a folder. Where its sub-folders have images, each sub-folder is a class, with the images at any depth in it;
+/// classes are numbered in the order of their names, as in torchvision's ImageFolder. A sub-folder without an image is an
+/// error, since it would move the numbers of others, unless `classes` are passed. Where the images are directly in
+/// `folder`, it is flat, and all labels are 0 unless `labels` are passed. Names that begin with a dot are skipped. The report
+/// counts the files that are left out; the loader warns if there are images among the first hundred of them.
 ///
 /// Records are numbered in the order of the bytes of their paths relative to `folder`, independent of the locale and of
 /// the order in which the file system lists them. The fingerprint covers the count, these paths and the labels, but
@@ -54,10 +65,11 @@ namespace source {
 /// Shapes  image u8 [?] (the file's bytes), label i64 [].
 /// Units   the listing takes the bytes of the files' names and 12 more for each file
 /// Errors  std::invalid_argument  no folder or no extension was passed; max_file_bytes = 0; labels for a folder that has
-///                                classes
+///                                classes; two equal names in classes, or classes for a flat folder without labels
 ///         Error                  a folder is missing, cannot be listed, has no image, or has images both directly and in
-///                                sub-folders; the labels do not fit the images; of s3:// also: a bucket is missing or
-///                                denied, or its server does not answer
+///                                sub-folders; a sub-folder has no image, or one with images is none of classes; the labels
+///                                do not fit the images; of s3:// also: a bucket is missing or denied, or its server does
+///                                not answer
 /// Faults  the file is gone, may not be read, is empty, is not a regular file, is larger than max_file_bytes, or
 ///         became shorter meanwhile
 [[nodiscard]] SourcePtr image_folder(const std::filesystem::path& path,
@@ -87,7 +99,7 @@ namespace source {
 /// the options are for that.
 ///
 /// Shapes  image u8 [?] (encoded), label i64 [].
-/// Errors  as image_folder, webdataset or tfrecord
+/// Errors  std::invalid_argument  an option is given, and there are shards; and as image_folder, webdataset or tfrecord
 [[nodiscard]] SourcePtr images(const std::filesystem::path& path, ImageFolderOptions options = {});
 
 }  // namespace source

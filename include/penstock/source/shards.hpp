@@ -71,7 +71,7 @@ struct IndexOptions {
   /// the cache folder; by default $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else ~/.cache/penstock, else penstock-UID
   /// in the temporary folder; the indexes are in `indexes` there
   std::filesystem::path cache{};
-  /// threads that read indexes and scan files; 0: one for each hardware thread, but at least 8, since they mostly wait for
+  /// threads that read indexes and scan files; 0: as many as a loader takes, but at least 8, since they mostly wait for
   /// storage
   int threads = 0;
 };

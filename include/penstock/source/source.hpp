@@ -178,6 +178,12 @@ struct RecordInfo {
   std::optional<std::uint64_t> bytes{};  ///< the bytes that it takes where it is stored
 };
 
+/// Something about a data set that its user should know, in a sentence or two.
+struct Notice {
+  std::string text;
+  bool is_warning = false;  ///< whether samples are probably missing, or wrong
+};
+
 /// One of several records that are read together.
 struct RecordRead {
   std::uint64_t number;
@@ -233,8 +239,12 @@ class Source {
   [[nodiscard]] virtual std::optional<Description> description() const { return std::nullopt; }
   /// What its calls of another language's function have cost so far; none where it calls none.
   [[nodiscard]] virtual std::optional<FunctionTime> function_time() const { return std::nullopt; }
+  /// Whether read() may draw random numbers (Record::random). Several processes need no seed where nothing in a plan does.
+  [[nodiscard]] virtual bool is_random() const noexcept { return true; }
   /// Names of the classes, where labels have names; label i is class_names()[i].
   [[nodiscard]] virtual std::span<const std::string> class_names() const noexcept { return {}; }
+  /// What its user should know of it, such as files that were left out. May read the beginnings of some files.
+  [[nodiscard]] virtual std::vector<Notice> notices() const { return {}; }
 };
 
 using SourcePtr = std::shared_ptr<const Source>;

@@ -83,6 +83,8 @@ class Transform {
   [[nodiscard]] virtual Description description() const = 0;
   /// What its calls of another language's function have cost so far; none where it calls none.
   [[nodiscard]] virtual std::optional<FunctionTime> function_time() const { return std::nullopt; }
+  /// Whether apply() may draw random numbers. Several processes need no seed where nothing in a plan does.
+  [[nodiscard]] virtual bool is_random() const noexcept { return true; }
   /// What it keeps of the JPEGs that it has decoded; null where it keeps nothing.
   [[nodiscard]] virtual std::shared_ptr<JpegIndexStore> jpeg_index() const { return nullptr; }
 };

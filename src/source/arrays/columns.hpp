@@ -32,6 +32,7 @@ class ColumnSource final : public Source {
   std::string location(std::uint64_t number) const override;
   std::uint64_t files() const noexcept override { return 1; }
   std::uint64_t file_of(std::uint64_t) const override { return 0; }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override;
   std::optional<Description> description() const override { return description_; }
 

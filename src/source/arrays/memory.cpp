@@ -61,6 +61,7 @@ class Numbers final : public Source {
   }
   std::uint64_t files() const noexcept override { return 1; }
   std::uint64_t file_of(std::uint64_t) const override { return 0; }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
     return fmt::format("numbers({} rows, {} bytes)", size_, words_ * sizeof(std::uint64_t));
   }

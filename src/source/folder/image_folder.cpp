@@ -4,6 +4,7 @@
 #include <array>
 #include <climits>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -89,6 +90,7 @@ class ImageFolder final : public Source {
     return storage::is_object_url(root_) ? storage::kObjectReadsAtOnce
                                          : Source::max_concurrent_reads();
   }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
     std::string labels;
     for (const std::string& name : class_names()) {
@@ -105,6 +107,11 @@ class ImageFolder final : public Source {
   std::span<const std::string> class_names() const noexcept override {
     return labels_.of_file.empty() ? files_.class_names() : labels_.class_names;
   }
+  std::vector<Notice> notices() const override {
+    source::LeftOutSummary summary = source::look_into(root_, files_.left_out(), *storage_);
+    if (summary.text.empty()) return {};
+    return {{.text = std::move(summary.text), .is_warning = summary.has_images}};
+  }
 
  private:
   const std::int64_t* label_of(std::uint64_t number) const noexcept {
@@ -119,6 +126,16 @@ class ImageFolder final : public Source {
   Description description_;
   std::array<FieldSpec, kFields> fields_;
 };
+
+void check_classes(std::span<const std::string> classes) {
+  std::set<std::string_view> names;
+  for (const std::string& name : classes) {
+    if (name.empty()) throw std::invalid_argument("the option classes has an empty name");
+    if (!names.insert(name).second)
+      throw std::invalid_argument(
+          fmt::format("the option classes has '{}' twice; each name has one number", name));
+  }
+}
 
 std::vector<std::string> normalised(const std::vector<std::string>& extensions) {
   std::vector<std::string> endings;
@@ -149,12 +166,17 @@ SourcePtr source::described_image_folder(const std::filesystem::path& root,
   if (options.max_file_bytes == 0) {
     throw std::invalid_argument("max_file_bytes is 0, which no image fits; the default is 256 MiB");
   }
-  const std::vector<std::string> endings = normalised(options.extensions);
   storage::require_readable_scheme(root.string());
   const std::filesystem::path absolute =
       storage::is_object_url(root.native()) ? root : std::filesystem::absolute(root);
   auto storage = std::make_shared<const storage::Storage>(options.storage);
-  source::FileList files = source::list_files(absolute, endings, options.follow_symlinks, *storage);
+  check_classes(options.classes);
+  source::FileList files = source::list_files(absolute,
+                                              {.endings = normalised(options.extensions),
+                                               .sniff = options.sniff,
+                                               .follow_symlinks = options.follow_symlinks,
+                                               .classes = options.classes},
+                                              *storage);
   source::Labels labels;
   if (!options.labels.empty()) {
     if (!files.class_names().empty()) {
@@ -163,7 +185,13 @@ SourcePtr source::described_image_folder(const std::filesystem::path& root,
                       "leave the option out",
                       root.string()));
     }
-    labels = source::read_labels(options.labels, files, *storage);
+    labels = source::read_labels(options.labels, files, options.classes, *storage);
+  } else if (files.class_names().empty() && !options.classes.empty()) {
+    throw std::invalid_argument(
+        fmt::format("the option classes numbers sub-folders, or names in a labels file, but {} has "
+                    "images directly "
+                    "in it and no labels; name the file in the option labels, or leave classes out",
+                    root.string()));
   }
   return std::make_shared<ImageFolder>(absolute.string(), std::move(storage), std::move(files),
                                        std::move(labels), options.max_file_bytes,

@@ -1,11 +1,16 @@
 #include <algorithm>
 #include <filesystem>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
 
+#include "src/core/call_text.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/storage.hpp"
 
@@ -31,6 +36,16 @@ ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& o
   return form;
 }
 
+// Of a folder, where there are shards: they would change nothing.
+void refuse_options(const std::filesystem::path& path, const ImageFolderOptions& options) {
+  const std::vector<core::Argument> changed = core::changed_arguments(options);
+  if (!changed.empty())
+    throw std::invalid_argument(fmt::format(
+        "the option {} is for a folder of image files, and {} has shards; leave it out, or "
+        "give the fields of the records to webdataset or tfrecord",
+        changed.front().name, path.string()));
+}
+
 }  // namespace
 
 ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptions& storage) {
@@ -47,7 +62,9 @@ ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptio
 }
 
 SourcePtr source::images(const std::filesystem::path& path, ImageFolderOptions options) {
-  switch (image_form(path, options.storage)) {
+  const ImageForm form = image_form(path, options.storage);
+  if (form != ImageForm::folder) refuse_options(path, options);
+  switch (form) {
     case ImageForm::tar:
       return webdataset(path, {.storage = std::move(options.storage)});
     case ImageForm::tfrecord:

@@ -2,18 +2,24 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/printable.hpp"
+
 namespace penstock::source {
 
 namespace {
 
+constexpr std::size_t kShown = 100;  // bytes of a line in a message
 constexpr std::string_view kBlanks = " \t\r\v\f";
 
 std::string_view trimmed(std::string_view text) noexcept {
@@ -38,19 +44,49 @@ std::optional<Line> split(std::string_view line) noexcept {
   return parts;
 }
 
-std::optional<std::int64_t> integer(std::string_view text) noexcept {
-  std::int64_t value = 0;
+template <class T>
+std::optional<T> number(std::string_view text) noexcept {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
+enum class Kind : std::uint8_t { name, integer, fraction };
+
+struct Label {
+  Kind kind = Kind::name;
+  std::int64_t value = 0;
+};
+
+// Tables write integers as 3.0 where one of the column is missing. What is no number at all, such as "nan", is a name.
+Label label_of(std::string_view text) noexcept {
+  if (const auto integer = number<std::int64_t>(text)) return {Kind::integer, *integer};
+  const auto real = number<double>(text);
+  if (!real || !std::isfinite(*real)) return {};
+  constexpr double kExact = 1LL << 53;
+  if (*real != std::floor(*real) || std::abs(*real) > kExact) return {Kind::fraction};
+  return {Kind::integer, static_cast<std::int64_t>(*real)};
+}
+
 class LabelReader {
  public:
-  LabelReader(const std::filesystem::path& path, const FileList& images)
-      : path_(path), images_(images), line_of_(images.size(), 0), label_of_(images.size()) {}
+  LabelReader(const std::filesystem::path& path, const FileList& images,
+              std::span<const std::string> classes)
+      : path_(path),
+        images_(images),
+        classes_(classes),
+        numbers_(numbers_of(classes)),
+        line_of_(images.size(), 0),
+        label_of_(images.size()) {}
 
-  Labels run(std::istream& file) {
+  Labels run(const std::string& all) {
+    // UTF-16, with its mark or without.
+    if (all.starts_with("\xFF\xFE") || all.starts_with("\xFE\xFF") || all.find('\0') != all.npos)
+      throw Error(fmt::format("{} is not a text in UTF-8 (it looks like UTF-16); save it as UTF-8",
+                              path_.string()));
+    std::istringstream file(all);
     std::string text;
     for (std::uint64_t number = 1; std::getline(file, text); ++number) {
       std::string_view line = text;
@@ -60,35 +96,59 @@ class LabelReader {
       if (!line.empty()) add(number, line);
     }
     require_all();
-    return first_word_line_ == 0 ? integers() : classes();
+    if (!classes_.empty()) return named({classes_.begin(), classes_.end()}, numbers_);
+    if (first_word_line_ == 0) return integers();
+    std::vector<std::string> names = sorted_names();
+    const ClassNumbers numbers = numbers_of(names);
+    return named(std::move(names), numbers);
   }
 
  private:
   void add(std::uint64_t number, std::string_view line) {
     const std::optional<Line> parts = split(line);
     if (!parts) {
-      fail(number, fmt::format("expected 'name label', found '{}'", line));
+      fail(number, fmt::format("expected 'name label', found '{}'", core::printable(line, kShown)));
     }
     const std::uint64_t file = find(parts->name);
     if (file == images_.size()) {
       fail(number, fmt::format("expected the name of an image in the folder, found '{}'; remove "
                                "the line, or add the image",
-                               parts->name));
+                               core::printable(parts->name, kShown)));
     }
     if (line_of_[file] != 0) {
       fail(number, fmt::format("'{}' has a label already, from line {}; remove one of them",
                                parts->name, line_of_[file]));
     }
-    std::uint64_t& first = integer(parts->label) ? first_integer_line_ : first_word_line_;
-    if (first == 0) first = number;
-    if (first_integer_line_ != 0 && first_word_line_ != 0) {
-      fail(number, fmt::format("the label '{}' is {}, but line {} has {}; use one kind throughout",
-                               parts->label, first == first_word_line_ ? "a name" : "an integer",
-                               std::min(first_integer_line_, first_word_line_),
-                               first == first_word_line_ ? "an integer" : "a name"));
-    }
+    if (classes_.empty())
+      check_kind(number, parts->label);
+    else if (!numbers_.contains(parts->label))
+      fail(number,
+           fmt::format(
+               "the label '{}' is none of the {} names in the option classes; add it there, or "
+               "correct the line",
+               core::printable(parts->label, kShown), classes_.size()));
     line_of_[file] = number;
     label_of_[file] = parts->label;
+  }
+
+  void check_kind(std::uint64_t number, std::string_view text) {
+    const Kind kind = label_of(text).kind;
+    if (kind == Kind::fraction)
+      fail(number,
+           fmt::format(
+               "the label '{}' is a number but no integer; number the classes from 0, or, if "
+               "these are names, list them in the option classes",
+               text));
+    std::uint64_t& first = kind == Kind::integer ? first_integer_line_ : first_word_line_;
+    if (first == 0) first = number;
+    if (first_integer_line_ != 0 && first_word_line_ != 0)
+      fail(number,
+           fmt::format(
+               "the label '{}' is {}, but line {} has {}; use one kind throughout, or list all "
+               "names in the option classes",
+               core::printable(text, kShown), kind == Kind::name ? "a name" : "an integer",
+               std::min(first_integer_line_, first_word_line_),
+               kind == Kind::name ? "an integer" : "a name"));
   }
 
   // The images of a flat folder are sorted by name.
@@ -119,20 +179,22 @@ class LabelReader {
   Labels integers() const {
     Labels labels;
     labels.of_file.reserve(label_of_.size());
-    for (const std::string& text : label_of_) labels.of_file.push_back(*integer(text));
+    for (const std::string& text : label_of_) labels.of_file.push_back(label_of(text).value);
     return labels;
   }
 
-  Labels classes() const {
-    Labels labels;
-    std::vector<std::string>& names = labels.class_names;
-    names = label_of_;
-    std::sort(names.begin(), names.end());
+  std::vector<std::string> sorted_names() const {
+    std::vector<std::string> names = label_of_;
+    std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+  }
+
+  Labels named(std::vector<std::string> names, const ClassNumbers& numbers) const {
+    Labels labels;
     labels.of_file.reserve(label_of_.size());
-    for (const std::string& text : label_of_) {
-      labels.of_file.push_back(std::lower_bound(names.begin(), names.end(), text) - names.begin());
-    }
+    for (const std::string& text : label_of_) labels.of_file.push_back(numbers.find(text)->second);
+    labels.class_names = std::move(names);
     return labels;
   }
 
@@ -142,7 +204,9 @@ class LabelReader {
 
   const std::filesystem::path& path_;
   const FileList& images_;
-  std::vector<std::uint64_t> line_of_;  // 0: no label yet
+  std::span<const std::string> classes_;  // empty: none were given
+  ClassNumbers numbers_;                  // of these
+  std::vector<std::uint64_t> line_of_;    // 0: no label yet
   std::vector<std::string> label_of_;
   std::uint64_t first_integer_line_ = 0;
   std::uint64_t first_word_line_ = 0;
@@ -151,9 +215,8 @@ class LabelReader {
 }  // namespace
 
 Labels read_labels(const std::filesystem::path& labels_file, const FileList& images,
-                   const storage::Storage& storage) {
-  std::istringstream file(storage.read_text(labels_file.string()));
-  return LabelReader(labels_file, images).run(file);
+                   std::span<const std::string> classes, const storage::Storage& storage) {
+  return LabelReader(labels_file, images, classes).run(storage.read_text(labels_file.string()));
 }
 
 }  // namespace penstock::source

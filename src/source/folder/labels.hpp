@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,13 @@ struct Labels {
 };
 
 /// Reads 'name label' lines of a file, or of an object, and gives each file of a flat list its
-/// label.
+/// label. With `classes` all labels are names from this list.
 ///
-/// Errors  Error  the file cannot be read; a line is malformed, names no image or one that has a
-///                label already, or mixes integers and class names; an image has no label
+/// Errors  Error  the file cannot be read, or is not UTF-8; a line is malformed, names no image or one that has a
+///                label already, mixes integers and class names, or has a number that is no integer, or a name that is
+///                not one of `classes`; an image has no label
 [[nodiscard]] Labels read_labels(const std::filesystem::path& labels_file, const FileList& images,
+                                 std::span<const std::string> classes,
                                  const storage::Storage& storage);
 
 }  // namespace penstock::source

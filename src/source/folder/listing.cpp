@@ -1,21 +1,29 @@
 #include "src/source/folder/listing.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <functional>
 #include <map>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 
+#include "src/core/image_kind.hpp"
+#include "src/core/printable.hpp"
+#include "src/core/start_thread.hpp"
+#include "src/source/shards/shard_names.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock::source {
@@ -41,7 +49,104 @@ std::string_view as_text(const std::vector<T>& values) noexcept {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
+// The first names of a list.
+std::string first_of(std::span<const std::string> names) {
+  constexpr std::size_t kShown = 10;
+  return fmt::format("{}{}", fmt::join(names.first(std::min(kShown, names.size())), ", "),
+                     names.size() > kShown ? ", ..." : "");
+}
+
+std::string path_of(const std::filesystem::path& root, std::string_view relative) {
+  std::string path = root.string();
+  if (!path.ends_with('/')) path += '/';
+  return path += relative;
+}
+
+std::string ending_of(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == name.npos ? "(no ending)" : core::printable(name.substr(dot), 20);
+}
+
+// Calls body(0) to body(count - 1), several at a time where each waits for a server.
+void for_each(std::size_t count, bool wait, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> next = 0;
+  const auto loop = [&] {
+    for (std::size_t i = next++; i < count; i = next++) body(i);
+  };
+  std::vector<std::jthread> helpers;
+  if (wait)
+    for (std::size_t i = 1; i < std::min<std::size_t>(count, storage::kObjectReadsAtOnce); ++i)
+      helpers.push_back(core::start_thread("looking into objects", loop));
+  loop();
+}
+
+// The first bytes of a file; none where it can't be read.
+class Head {
+ public:
+  Head(const storage::Storage& storage, const std::string& path, const storage::FileStamp* stamp) {
+    const auto bytes = storage.read_whole(
+        path.c_str(), stamp, UINT64_MAX,
+        [this](std::size_t count) -> Result<std::span<std::byte>> {
+          return std::span(bytes_).first(std::min(count, bytes_.size()));
+        },
+        core::kKindBytes);
+    if (bytes) size_ = bytes->size();
+  }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
+    return std::span(bytes_).first(size_);
+  }
+  [[nodiscard]] bool is_decodable() const noexcept {
+    return core::kind_of(bytes()) != core::ImageKind::unknown;
+  }
+
+ private:
+  std::array<std::byte, core::kKindBytes> bytes_;
+  std::size_t size_ = 0;
+};
+
+std::string describe(const std::filesystem::path& root, const LeftOut& left_out) {
+  const std::uint64_t files = left_out.count();
+  std::string text = fmt::format("{}: left out ", root.string());
+  if (files > 0)
+    text += fmt::format("{} file{} ({})", files, files == 1 ? "" : "s", left_out.text());
+  if (left_out.hidden > 0)
+    text += fmt::format("{}{} name{} that begin{} with a dot", files > 0 ? " and " : "",
+                        left_out.hidden, left_out.hidden == 1 ? "" : "s",
+                        left_out.hidden == 1 ? "s" : "");
+  return text;
+}
+
 }  // namespace
+
+void LeftOut::add(std::string_view folder, std::string_view name, const storage::FileStamp* stamp) {
+  if (name.ends_with(kIndexEnding)) return;  // the library's own
+  constexpr std::size_t kKinds = 1000;       // enough to describe a folder; bounds the memory
+  std::string ending = ending_of(name);
+  const auto found = endings.find(ending);
+  if (found != endings.end())
+    ++found->second;
+  else
+    ++endings[endings.size() < kKinds ? std::move(ending) : "(others)"];
+  if (examples.size() < kExamples)
+    examples.push_back({std::string(folder) + std::string(name),
+                        stamp != nullptr ? std::optional(*stamp) : std::nullopt});
+}
+
+std::uint64_t LeftOut::count() const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& [ending, count] : endings) sum += count;
+  return sum;
+}
+
+std::string LeftOut::text() const {
+  std::vector<std::pair<std::string, std::uint64_t>> kinds(endings.begin(), endings.end());
+  std::ranges::stable_sort(kinds, std::greater{}, [](const auto& kind) { return kind.second; });
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, kinds.size()); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", kinds[i].second, kinds[i].first);
+  return kinds.size() > kShown ? text + " and others" : text;
+}
 
 std::string FileList::hash() const {
   std::string folders;
@@ -53,11 +158,18 @@ std::string FileList::hash() const {
                    hash_text(as_text(folder_of_)));
 }
 
+ClassNumbers numbers_of(std::span<const std::string> class_names) {
+  ClassNumbers numbers;
+  for (const std::string& name : class_names)
+    numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
+  return numbers;
+}
+
 class FileLister {
  public:
-  FileLister(const std::filesystem::path& root, std::span<const std::string> endings,
-             bool follow_symlinks, const storage::Storage& storage)
-      : root_(root), endings_(endings), follow_symlinks_(follow_symlinks), storage_(storage) {}
+  FileLister(const std::filesystem::path& root, const ListOptions& options,
+             const storage::Storage& storage)
+      : root_(root), options_(options), storage_(storage) {}
 
   FileList run() {
     if (storage::is_object_url(root_.native())) {
@@ -67,7 +179,7 @@ class FileLister {
     }
     if (list_.size() == 0) throw Error(describe_no_images());
     if (in_root_ > 0 && in_root_ < list_.size()) throw Error(describe_both_layouts());
-    number_classes();
+    if (in_root_ == 0) number_classes();
     return std::move(list_);
   }
 
@@ -99,51 +211,69 @@ class FileLister {
         continue;
       }
       const std::uint64_t before = list_.size();
+      if (path.empty()) folders_[class_of(text(entry))];
       walk(path + std::string(text(entry)));
-      if (path.empty() && list_.size() > before) {
-        list_.class_names_.emplace_back(text(entry).substr(0, entry.size - 1));
-      }
+      if (path.empty() && list_.size() > before) folders_[class_of(text(entry))].has_images = true;
     }
     if (path.empty()) in_root_ = files_in(folder);
     if (entered) ancestors_.pop_back();
   }
 
-  // Numbers files and folders as walk() does for a local copy, so that both are the same data set.
+  // ClassNumbers files and folders as walk() does for a local copy, so that both are the same data set.
   void list_objects() {
     storage::ObjectName prefix = storage::parse_object_url(root_.native());
     prefix.key = prefix.folder_prefix();
     std::vector<storage::ListedObject> objects;
     storage_.objects().list(prefix, true, [&](storage::ListedObject&& object) {
       object.key.erase(0, prefix.key.size());
-      // Consoles make folders out of empty objects whose names end in a slash.
-      if (!object.key.empty() && !object.key.ends_with('/') && !is_hidden(object.key)) {
-        objects.push_back(std::move(object));
+      if (object.key.empty()) return true;
+      if (is_hidden(object.key)) {
+        ++list_.left_out_.hidden;
+        return true;
       }
+      if (object.key.find('/') != object.key.npos) folders_[class_of(object.key)];
+      // Consoles make folders out of empty objects whose names end in a slash.
+      if (!object.key.ends_with('/')) objects.push_back(std::move(object));
       return true;
     });
     // S3 sorts by bytes; not every service that speaks its language does.
     std::ranges::sort(objects, {}, &storage::ListedObject::key);
+    const std::vector<char> are_images = find_images(objects);
     std::map<std::string, std::uint32_t, std::less<>> folders;
     add_folder("", folders);
-    for (const storage::ListedObject& object : objects) {
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      const storage::ListedObject& object = objects[i];
       const std::size_t name_at = object.key.rfind('/') + 1;
       const std::string_view name = std::string_view(object.key).substr(name_at);
-      const std::uint32_t folder = add_folder(object.key.substr(0, name_at), folders);
-      if (!has_ending(name)) {
-        count_other(name);
+      const std::string path = object.key.substr(0, name_at);
+      const std::uint32_t folder = add_folder(path, folders);
+      if (are_images[i] == 0) {
+        leave_out(path, name, &object.stamp);
         continue;
       }
       add_file(folder, name);
       list_.stamps_.push_back(object.stamp);
-      if (name_at == 0) {
+      if (name_at == 0)
         ++in_root_;
-        continue;
-      }
-      const std::string_view top = std::string_view(object.key).substr(0, object.key.find('/'));
-      if (list_.class_names_.empty() || list_.class_names_.back() != top) {
-        list_.class_names_.emplace_back(top);
-      }
+      else
+        folders_[class_of(object.key)].has_images = true;
     }
+  }
+
+  std::vector<char> find_images(const std::vector<storage::ListedObject>& objects) const {
+    std::vector<char> are_images(objects.size());
+    std::vector<std::size_t> to_sniff;
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+      const std::string_view key = objects[i].key;
+      are_images[i] = has_ending(key.substr(key.rfind('/') + 1)) ? 1 : 0;
+      if (options_.sniff && are_images[i] == 0) to_sniff.push_back(i);
+    }
+    for_each(to_sniff.size(), true, [&](std::size_t k) {
+      const storage::ListedObject& object = objects[to_sniff[k]];
+      const Head head(storage_, path_of(root_, object.key), &object.stamp);
+      are_images[to_sniff[k]] = head.is_decodable() ? 1 : 0;
+    });
+    return are_images;
   }
 
   // With the folders that it lies in, these first.
@@ -160,6 +290,11 @@ class FileLister {
     list_.folders_.push_back({path});
     folders.emplace(path, number);
     return number;
+  }
+
+  // The name of the sub-folder of the root that a path lies in.
+  static std::string class_of(std::string_view path) {
+    return std::string(path.substr(0, path.find('/')));
   }
 
   static bool is_hidden(std::string_view key) noexcept {
@@ -183,7 +318,7 @@ class FileLister {
     const std::filesystem::path folder = root_ / path;
     const Directory directory(::opendir(folder.c_str()));
     if (!directory) throw Error(describe_unlistable(path, errno));
-    const bool entered = follow_symlinks_ && enter(folder, ::dirfd(directory.get()));
+    const bool entered = options_.follow_symlinks && enter(folder, ::dirfd(directory.get()));
     for (;;) {
       errno = 0;
       const dirent* const entry = ::readdir(directory.get());
@@ -192,13 +327,18 @@ class FileLister {
         return entered;
       }
       const std::string_view name = entry->d_name;
-      if (name.front() == '.') continue;
-      const bool is_image = has_ending(name);
+      if (name.front() == '.') {
+        if (name != "." && name != "..") ++list_.left_out_.hidden;
+        continue;
+      }
+      bool is_image = has_ending(name);
       const int type = type_of(::dirfd(directory.get()), *entry, is_image);
       if (type == DT_LNK) continue;
       const bool is_folder = type == DT_DIR;
+      if (!is_folder && !is_image && options_.sniff)
+        is_image = Head(storage_, folder / name, nullptr).is_decodable();
       if (!is_folder && !is_image) {
-        count_other(name);
+        leave_out(path, name, nullptr);
         continue;
       }
       entries.push_back({names.size(), name.size() + (is_folder ? 1 : 0), is_folder});
@@ -216,7 +356,7 @@ class FileLister {
       if (::fstatat(directory, entry.d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) return DT_REG;
       type = IFTODT(info.st_mode);
     }
-    if (type != DT_LNK || !follow_symlinks_) return type;
+    if (type != DT_LNK || !options_.follow_symlinks) return type;
     if (is_image) return DT_REG;
     if (::fstatat(directory, entry.d_name, &info, 0) != 0) return DT_REG;
     return IFTODT(info.st_mode);
@@ -237,29 +377,56 @@ class FileLister {
   }
 
   bool has_ending(std::string_view name) const noexcept {
-    return std::any_of(endings_.begin(), endings_.end(),
-                       [&](const std::string& ending) { return ends_with(name, ending); });
+    return std::ranges::any_of(options_.endings,
+                               [&](const std::string& ending) { return ends_with(name, ending); });
   }
 
-  void count_other(std::string_view name) {
-    constexpr std::size_t kKinds = 1000;  // enough to describe a folder; bounds the memory
-    const std::size_t dot = name.rfind('.');
-    const std::string kind(dot == name.npos ? std::string_view("(none)") : name.substr(dot));
-    const auto found = others_.find(kind);
-    if (found != others_.end()) {
-      ++found->second;
-    } else if (others_.size() < kKinds) {
-      others_.emplace(kind, 1);
-    }
+  void leave_out(std::string_view folder, std::string_view name, const storage::FileStamp* stamp) {
+    list_.left_out_.add(folder, name, stamp);
+    if (!folder.empty()) folders_[class_of(folder)].left_out.add(folder, name, stamp);
   }
 
   void number_classes() {
-    std::sort(list_.class_names_.begin(), list_.class_names_.end());
+    list_.class_names_ = options_.classes.empty() ? names_of_folders() : options_.classes;
+    const ClassNumbers numbers = numbers_of(list_.class_names_);
+    for (const auto& [name, folder] : folders_)
+      if (folder.has_images && !numbers.contains(name)) throw Error(describe_unknown_class(name));
     for (FileList::Folder& folder : list_.folders_) {
-      const std::string name = folder.path.substr(0, folder.path.find('/'));
-      folder.label = std::lower_bound(list_.class_names_.begin(), list_.class_names_.end(), name) -
-                     list_.class_names_.begin();
+      const auto number =
+          numbers.find(std::string_view(folder.path).substr(0, folder.path.find('/')));
+      if (number != numbers.end()) folder.label = number->second;  // others have no image
     }
+  }
+
+  std::vector<std::string> names_of_folders() const {
+    std::vector<std::string> names;
+    std::vector<std::string> empty;
+    for (const auto& [name, folder] : folders_) {
+      if (folder.has_images)
+        names.push_back(name);
+      else
+        empty.push_back(
+            fmt::format("{} ({})", core::printable(name),
+                        folder.left_out.count() == 0 ? "empty" : folder.left_out.text()));
+    }
+    if (empty.empty()) return names;
+    const std::size_t count = empty.size();
+    constexpr std::size_t kShown = 5;
+    if (count > kShown) empty.resize(kShown);
+    throw Error(fmt::format(
+        "no images in {} of the {} class folders of {}: {}{}; looked for files ending in {}. "
+        "Without "
+        "them the classes behind would get other numbers: add images, move these folders away, or "
+        "name all classes with the option classes, such as the class_names of the training data",
+        count, folders_.size(), root_.string(), fmt::join(empty, ", "),
+        count > kShown ? " and others" : "", fmt::join(options_.endings, " ")));
+  }
+
+  std::string describe_unknown_class(const std::string& name) const {
+    return fmt::format(
+        "{} has a folder '{}' with images, which is none of the {} classes: {}; add it to the "
+        "option classes, or move the folder away",
+        root_.string(), core::printable(name), options_.classes.size(), first_of(options_.classes));
   }
 
   std::string describe_unlistable(const std::string& path, int error) const {
@@ -279,23 +446,16 @@ class FileLister {
 
   std::string describe_no_images() const {
     std::string message = fmt::format("no images below {}: looked for files ending in {}, found ",
-                                      root_.string(), fmt::join(endings_, " "));
-    if (others_.empty()) {
+                                      root_.string(), fmt::join(options_.endings, " "));
+    if (list_.left_out_.count() == 0) {
       return message +
              (storage::is_object_url(root_.string())
                   ? "no objects at all; check the prefix: it is a folder's, without * and "
                     "no object's own name"
                   : "no files at all; check the path");
     }
-    std::vector<std::pair<std::string, std::uint64_t>> kinds(others_.begin(), others_.end());
-    std::stable_sort(kinds.begin(), kinds.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
-    constexpr std::size_t kShown = 5;
-    for (std::size_t i = 0; i < std::min(kShown, kinds.size()); ++i) {
-      message += fmt::format("{}{} {}", i == 0 ? "" : ", ", kinds[i].second, kinds[i].first);
-    }
-    if (kinds.size() > kShown) message += " and others";
-    return message + "; check the path, or name the endings in the option extensions";
+    return message + list_.left_out_.text() +
+           "; check the path, name the endings in the option extensions, or set sniff = true";
   }
 
   std::string describe_both_layouts() const {
@@ -311,19 +471,60 @@ class FileLister {
         root_.string(), top, below);
   }
 
+  struct TopFolder {
+    bool has_images = false;
+    LeftOut left_out;
+  };
+
   const std::filesystem::path& root_;
-  std::span<const std::string> endings_;
-  bool follow_symlinks_;
+  const ListOptions& options_;
   const storage::Storage& storage_;
   FileList list_;
   std::uint64_t in_root_ = 0;
   std::vector<FolderIdentity> ancestors_;
-  std::map<std::string, std::uint64_t> others_;  // endings that are not images, with their counts
+  std::map<std::string, TopFolder> folders_;  // the sub-folders of the root, sorted by bytes
 };
 
-FileList list_files(const std::filesystem::path& root, std::span<const std::string> endings,
-                    bool follow_symlinks, const storage::Storage& storage) {
-  return FileLister(root, endings, follow_symlinks, storage).run();
+FileList list_files(const std::filesystem::path& root, const ListOptions& options,
+                    const storage::Storage& storage) {
+  return FileLister(root, options, storage).run();
+}
+
+LeftOutSummary look_into(const std::filesystem::path& root, const LeftOut& left_out,
+                         const storage::Storage& storage) {
+  if (left_out.count() == 0 && left_out.hidden == 0) return {};
+  struct Found {
+    core::Content content;
+    bool is_decodable = false;
+  };
+  std::vector<Found> found(left_out.examples.size());
+  for_each(found.size(), storage::is_object_url(root.native()), [&](std::size_t i) {
+    const LeftOut::Example& example = left_out.examples[i];
+    const Head head(storage, path_of(root, example.path),
+                    example.stamp ? &*example.stamp : nullptr);
+    found[i] = {core::content_of(head.bytes()), head.is_decodable()};
+  });
+  LeftOutSummary summary{.text = describe(root, left_out), .has_images = false};
+  std::map<std::string_view, std::uint64_t> kinds;
+  std::uint64_t images = 0;
+  std::uint64_t decodable = 0;
+  for (const Found& one : found) {
+    if (!one.content.is_image) continue;
+    ++kinds[one.content.name];
+    ++images;
+    if (one.is_decodable) ++decodable;
+  }
+  if (images == 0) return summary;
+  summary.has_images = true;
+  std::vector<std::string> texts;
+  for (const auto& [name, count] : kinds) texts.push_back(fmt::format("{} {}", count, name));
+  summary.text +=
+      fmt::format("; of {} that were looked into, {} {} by the first bytes: {}. ", found.size(),
+                  images, images == 1 ? "is an image" : "are images", fmt::join(texts, ", "));
+  if (decodable > 0) summary.text += "To read those that are JPEG, PNG or WebP, set sniff = true. ";
+  if (decodable < images) summary.text += "Convert others to JPEG, PNG or WebP. ";
+  summary.text.pop_back();
+  return summary;
 }
 
 }  // namespace penstock::source

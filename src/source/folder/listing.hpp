@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +15,25 @@
 #include "src/storage/storage.hpp"
 
 namespace penstock::source {
+
+/// Files below a folder that a listing leaves out because of their names.
+struct LeftOut {
+  static constexpr std::size_t kExamples = 100;
+
+  struct Example {
+    std::string path;                         ///< relative to the root
+    std::optional<storage::FileStamp> stamp;  ///< of an object
+  };
+
+  std::map<std::string, std::uint64_t> endings;  ///< how many have which: ".bmp", "(no ending)"
+  std::uint64_t hidden = 0;                      ///< names that begin with a dot
+  std::vector<Example> examples;                 ///< the first ones that are not hidden
+
+  void add(std::string_view folder, std::string_view name, const storage::FileStamp* stamp);
+  [[nodiscard]] std::uint64_t count() const noexcept;
+  /// The commonest endings: "2 .bmp, 1 .txt and others".
+  [[nodiscard]] std::string text() const;
+};
 
 /// File names in one arena: 12 bytes and the name a file, however deep its folder.
 class FileList {
@@ -29,8 +50,10 @@ class FileList {
   [[nodiscard]] std::string_view name(std::uint64_t file) const noexcept {
     return &names_[name_at_[file]];
   }
-  /// One class per sub-folder with an image, sorted; none for a flat folder.
+  /// The names of the classes, label by label; none for a flat folder.
   [[nodiscard]] std::span<const std::string> class_names() const noexcept { return class_names_; }
+  /// Files that are no images by their names.
+  [[nodiscard]] const LeftOut& left_out() const noexcept { return left_out_; }
   /// What a listing of objects said of it; null for files.
   [[nodiscard]] const storage::FileStamp* stamp(std::uint64_t file) const noexcept {
     return stamps_.empty() ? nullptr : &stamps_[file];
@@ -46,16 +69,35 @@ class FileList {
   std::vector<std::uint64_t> name_at_;
   std::vector<std::uint32_t> folder_of_;
   std::vector<std::string> class_names_;
+  LeftOut left_out_;
 };
 
-/// Lists every file below `root`, a folder or s3://bucket/prefix, whose name has one of the endings
-/// (lower case, with the dot). Names that begin with a dot are passed over. At least one file, or
-/// an Error.
+/// A class's label is the place of its name in the list of all. The keys are views of these.
+using ClassNumbers = std::map<std::string_view, std::int64_t>;
+[[nodiscard]] ClassNumbers numbers_of(std::span<const std::string> class_names);
+
+struct ListOptions {
+  std::vector<std::string> endings;  ///< of images: lower case, with the dot
+  bool sniff = false;  ///< whether files with other endings are images if they begin as such
+  bool follow_symlinks = true;
+  /// names of the classes, label by label; empty: those of the sub-folders, sorted
+  std::vector<std::string> classes;
+};
+
+/// Lists every image file below `root`, a folder or s3://bucket/prefix. Names that begin with a dot are passed over. At
+/// least one file, or an Error.
 ///
-/// Errors  Error  a folder cannot be listed, there is no such file, or some lie in `root` and some
-///                in its sub-folders
-[[nodiscard]] FileList list_files(const std::filesystem::path& root,
-                                  std::span<const std::string> endings, bool follow_symlinks,
+/// Errors  Error  a folder cannot be listed, there is no such file, some lie in `root` and some in its sub-folders; a
+///                sub-folder has no image, or one that `classes` does not name has one
+[[nodiscard]] FileList list_files(const std::filesystem::path& root, const ListOptions& options,
                                   const storage::Storage& storage);
+
+/// What the files are that a listing left out, of whose examples the first bytes are read; empty where none was.
+struct LeftOutSummary {
+  std::string text;
+  bool has_images = false;
+};
+[[nodiscard]] LeftOutSummary look_into(const std::filesystem::path& root, const LeftOut& left_out,
+                                       const storage::Storage& storage);
 
 }  // namespace penstock::source

@@ -26,6 +26,8 @@
 #include <penstock/core/random.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/usable_cores.hpp"
+#include "src/source/shards/shard_names.hpp"
 #include "src/storage/default_cache.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/retry.hpp"
@@ -36,7 +38,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEnding = ".penstock-index";
 constexpr std::string_view kTemporary = ".penstock-index.tmp.";
 
 // The reason of a fault behind what was tried, which the message says itself.
@@ -174,9 +175,9 @@ class IndexOpener {
 
   std::size_t threads() const noexcept {
     constexpr unsigned kAtLeast = 8;
-    const unsigned wanted = options_.threads > 0
-                                ? static_cast<unsigned>(options_.threads)
-                                : std::max(kAtLeast, std::thread::hardware_concurrency());
+    const unsigned wanted =
+        options_.threads > 0 ? static_cast<unsigned>(options_.threads)
+                             : std::max(kAtLeast, static_cast<unsigned>(core::default_threads()));
     return std::min<std::size_t>(wanted, shards_.size());
   }
 
@@ -276,7 +277,7 @@ class IndexOpener {
     }
   }
 
-  static std::string beside(const std::string& path) { return path + std::string(kEnding); }
+  static std::string beside(const std::string& path) { return path + std::string(kIndexEnding); }
 
   fs::path cached(const std::string& path) const {
     if (cache_.empty()) return {};
@@ -284,7 +285,7 @@ class IndexOpener {
         storage::is_object_url(path) ? fs::path(path) : fs::absolute(path).lexically_normal();
     constexpr std::size_t kReadable = 100;  // the hash tells shards apart, the name tells people
     return cache_ / fmt::format("{}-{}{}", hash_text(absolute.string()),
-                                absolute.filename().string().substr(0, kReadable), kEnding);
+                                absolute.filename().string().substr(0, kReadable), kIndexEnding);
   }
 
   void remember(const fs::path& folder) {

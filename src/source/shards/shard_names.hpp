@@ -6,6 +6,9 @@
 
 namespace penstock::source {
 
+/// Of the indexes that lie beside shards: photos.tar.penstock-index.
+inline constexpr std::string_view kIndexEnding = ".penstock-index";
+
 /// In any case: photos.tar.
 [[nodiscard]] bool is_tar_name(std::string_view name);
 

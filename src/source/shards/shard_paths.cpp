@@ -14,6 +14,8 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/source/shards/shard_names.hpp"
+
 namespace penstock::source {
 
 namespace {
@@ -236,7 +238,7 @@ class Finder {
   void add_matches(const std::string& pattern) {
     const Texts found = matches(pattern);
     for (const std::string& path : found) {
-      if (!is_folder(path) && !path.ends_with(".penstock-index")) shards.push_back(path);
+      if (!is_folder(path) && !path.ends_with(kIndexEnding)) shards.push_back(path);
     }
     if (found.empty()) {
       throw Error(fmt::format("no shard fits {}; check the pattern", pattern));
@@ -291,7 +293,7 @@ class Finder {
     const bool recursive = pattern.key.find('/', special) != std::string::npos;
     Texts found;
     storage_.objects().list(prefix, recursive, [&](storage::ListedObject&& object) {
-      if (!object.is_folder && !object.key.ends_with(".penstock-index") &&
+      if (!object.is_folder && !object.key.ends_with(kIndexEnding) &&
           ::fnmatch(pattern.key.c_str(), object.key.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) {
         found.push_back(storage::ObjectName{prefix.bucket, object.key}.url());
       }

@@ -166,6 +166,7 @@ class TfRecords final : public Source {
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
     return shards_.is_remote() ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
   }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
     std::string fields;
     for (std::size_t i = 0; i < specs_.size(); ++i) {

@@ -65,6 +65,7 @@ class Documents final : public Source {
   std::uint64_t file_of(std::uint64_t number) const override {
     return static_cast<std::uint64_t>(find(number).first - shards_.data());
   }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
     std::string contents = kind_.field.to_string();
     for (const DocumentShard& shard : shards_)

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "src/source/shards/shard_index.hpp"
+#include "src/source/shards/shard_names.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
 #include "src/storage/stored_file.hpp"
@@ -37,7 +38,7 @@ class TarSketch::File final : public storage::StoredFile {
   std::uint64_t bytes_;
 };
 
-std::string tar_index_path(const std::string& shard) { return shard + ".penstock-index"; }
+std::string tar_index_path(const std::string& shard) { return shard + std::string(kIndexEnding); }
 
 void TarSketch::write(std::span<const std::byte> bytes) {
   constexpr std::size_t kSmall = 16 << 10;  // the longest names, and any label

@@ -94,6 +94,7 @@ class WebDataset final : public Source {
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
     return shards_.is_remote() ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
   }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
     std::string fields;
     for (const WebDatasetField& field : options_.fields) {

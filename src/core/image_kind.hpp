@@ -1,0 +1,33 @@
+// core/image_kind: what some bytes are, by how they begin: an image that is decoded, another image, or what is often taken
+// for one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace penstock::core {
+
+/// The kinds that are decoded.
+enum class ImageKind : std::uint8_t { unknown, jpeg, png, webp };
+
+/// Bytes from the start of a file that all functions here need at most.
+inline constexpr std::size_t kKindBytes = 64;
+
+[[nodiscard]] ImageKind kind_of(std::span<const std::byte> bytes) noexcept;
+
+/// What some bytes are, of the kinds that are known by their first bytes.
+struct Content {
+  std::string_view article;
+  std::string_view name;  ///< "GIF image", "HTML page"; empty where it is not known
+  bool is_image = false;
+};
+[[nodiscard]] Content content_of(std::span<const std::byte> bytes) noexcept;
+
+/// Why bytes are not decoded: "not a JPEG, PNG or WebP image: found a GIF image", "…: it starts with 'abcd'", "empty: 0
+/// bytes".
+[[nodiscard]] std::string describe_unknown(std::span<const std::byte> bytes);
+
+}  // namespace penstock::core
