@@ -89,13 +89,13 @@ void visit_fields(Visitor& visit, IndexOptions& options) {
 struct WebDatasetField {
   enum class Type : std::uint8_t {
     bytes,    ///< the member's bytes, u8 [?]
-    integer,  ///< its text as one integer, i64 [], which is kept in the index and costs no read
+    integer,  ///< its text as one integer, i64 [], which is in the index, too, for filter()
   };
   std::string name;  ///< the field's name
   /// what follows the first dot of the member's name, "jpg" or "seg.png", in upper or lower case; of several the first that
   /// a sample has is taken
   std::vector<std::string> extensions;
-  /// "bytes", the member's bytes as u8 [?], or "integer", its text as i64 [], which is kept in the index and costs no read
+  /// "bytes", the member's bytes as u8 [?], or "integer", its text as i64 [], which is in the index, too, for filter()
   Type type = Type::bytes;
   /// whether a sample without it is a fault; if not, the field is then u8 [0], or `default_value`
   bool required = true;
@@ -144,7 +144,8 @@ namespace source {
 /// and its extension is the rest, in lower case. Folders, links and names like __this__ are skipped, and a shard's end ends
 /// its last sample. This reads what GNU tar, BSD tar, Python's tarfile and the webdataset package write: ustar, pax, GNU
 /// long names and sizes; compressed shards are refused. A record takes one read of the shard, unless its members are more
-/// than 16 KiB apart; the headers of what is read are checked again.
+/// than 16 KiB apart. What the index says of it, sizes, names and integers, is compared with the headers and texts that are
+/// read: where they differ, the sample is a fault, since the shard was changed after it was indexed.
 ///
 /// Damaged data are a fault of the sample that they are in, and no other sample moves:
 /// - a sample without a required member, with two of them, or with one that is no integer keeps its number and is a fault

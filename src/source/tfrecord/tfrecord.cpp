@@ -139,6 +139,9 @@ class TfRecords final : public Source {
     if (auto why = set_fields(*block, member.bytes, record)) {
       return fault(number, member.begin, std::move(*why));
     }
+    if (auto why = compare_label(index, place.record, record)) {
+      return fault(number, member.begin, std::move(*why));
+    }
     return {};
   }
 
@@ -204,6 +207,20 @@ class TfRecords final : public Source {
     if (found == stated) return std::nullopt;
     return fmt::format("the record is damaged: its checksum is {:08x}, expected {:08x}", found,
                        stated);
+  }
+
+  // filter() goes by the index.
+  std::optional<std::string> compare_label(const ShardIndex& index, std::uint64_t row,
+                                           const Record& record) const {
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (!is_label(options_.fields[i])) continue;
+      const ShardIndex::Labels& labels = *index.labels(label_name(options_.fields[i]));
+      const std::int64_t found = *record[i].data<std::int64_t>();
+      if (labels.state(row) != LabelState::known || labels.value(row) == found) continue;
+      return fmt::format("'{}' is {} in the record, and {} in the index of its file: the file {}",
+                         specs_[i].name, found, labels.value(row), source::kDamagedOrChanged);
+    }
+    return std::nullopt;
   }
 
   // Where each field's feature is; of several names the first that is there.

@@ -191,16 +191,18 @@ class WebDataset final : public Source {
     }
 
     Result<void> find_integer(std::size_t field) {
-      if (source_.find(place_.shard, place_.record, field).twice) return fault_twice(field);
+      const Found found = source_.find(place_.shard, place_.record, field);
+      if (found.twice) return fault_twice(field);
       const ShardIndex::Labels& labels = *source_.columns_[place_.shard][field].labels;
       integers_[field] = source_.options_.fields[field].default_value;
       const LabelState state = labels.state(place_.record);
       if (state == LabelState::known) {
         integers_[field] = labels.value(place_.record);
+        // Read with the others, and compared.
+        if (found.member) pieces_[pieces_used_++] = {.field = field, .member = *found.member};
       } else if (state == LabelState::missing) {
         if (auto why = fault_missing(field)) return std::move(*why);
       } else {
-        const Found found = source_.find(place_.shard, place_.record, field);
         return fault(
             found.member ? found.member->begin : 0,
             fmt::format("expected one integer in the member for '{}' ({}), found other "
@@ -266,18 +268,51 @@ class WebDataset final : public Source {
         const Stretch& stretch = stretch_[piece.stretch];
         std::byte* const data = block.data() + stretch.at + (piece.member.begin - stretch.begin);
         const source::TarBlock header(data - source::kTarBlock, source::kTarBlock);
-        const auto parsed = source::parse_tar_header(header);
-        if (!source::has_tar_checksum(header) || !parsed ||
-            (piece.member.own_size && parsed->bytes != piece.member.bytes)) {
+        if (!is_as_indexed(header, piece.member)) {
           return fault(
               piece.member.begin - source::kTarBlock,
               fmt::format("the tar header is no longer the one that was indexed: the shard {}",
                           source::kDamagedOrChanged));
         }
+        if (source_.specs_[piece.field].dtype == DType::i64) {
+          if (auto changed = compare_integer(piece, {data, piece.member.bytes}))
+            return std::move(*changed);
+          continue;
+        }
         const std::array extents{static_cast<std::int64_t>(piece.member.bytes)};
         record.set(piece.field, data, DType::u8, Shape(extents));
       }
       return {};
+    }
+
+    // A header that another one is in front of, with a long name or one that is not ASCII, holds a part of the name.
+    bool is_as_indexed(source::TarBlock block, const Member& member) const {
+      const auto header = source::parse_tar_header(block);
+      if (!source::has_tar_checksum(block) || !header || !header->is_file()) return false;
+      if (member.own_size && header->bytes != member.bytes) return false;
+      const std::string_view key = index_.key(place_.record);
+      const std::string_view extension = index_.extension(member.extension);
+      constexpr std::size_t kLongest = 100;
+      const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+      const std::size_t size = key.size() + 1 + extension.size();
+      if (size > kLongest || !std::ranges::all_of(key, is_ascii) ||
+          !std::ranges::all_of(extension, is_ascii))
+        return true;
+      const std::string_view name = header->name;
+      return name.size() == size && name.starts_with(key) && name[key.size()] == '.' &&
+             core::lower_case(name.substr(key.size() + 1)) == extension;
+    }
+
+    std::optional<Fault> compare_integer(const Piece& piece,
+                                         std::span<const std::byte> data) const {
+      const auto found =
+          source::parse_integer({reinterpret_cast<const char*>(data.data()), data.size()});
+      if (found == integers_[piece.field]) return std::nullopt;
+      return fault(piece.member.begin,
+                   fmt::format("'{}' is {} in the shard, and {} in its index: the shard {}",
+                               source_.specs_[piece.field].name,
+                               found ? std::to_string(*found) : "no integer",
+                               integers_[piece.field], source::kDamagedOrChanged));
     }
 
     const WebDataset& source_;
