@@ -23,8 +23,8 @@ from typing import Any
 ELSEWHERE = {
     "batch_size": "the first argument of batch(), the global batch",
     "drop_last": "remainder='drop' of batch()",
-    "num_workers": "threads, of loader(): one per core by default",
-    "workers": "threads, of loader(): one per core by default",
+    "num_workers": "threads, of loader(): by default one for each core that the process may use",
+    "workers": "threads, of loader(): by default one for each core that the process may use",
     "prefetch_factor": "depth, of prefetch_to_devices()",
     "buffer_size": "buffer",
     "num_parallel_calls": "threads, of loader()",

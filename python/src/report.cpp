@@ -47,6 +47,15 @@ void bind_report(nb::module_& module) {
                      R"(How a run went, made by Loader.report(). str() is a page to read.)")
       .def_ro("stats", &Report::stats)
       .def_prop_ro(
+          "notices",
+          [](const Report& self) {
+            nb::list all;
+            for (const std::string& notice : self.notices) all.append(text_of(notice));
+            return all;
+          },
+          nb::sig("def notices(self) -> list[str]"),
+          "What a user should know of the data sets, such as files that were left out.")
+      .def_prop_ro(
           "advice", [](const Report& self) { return text_of(self.advice()); },
           nb::sig("def advice(self) -> str"),
           R"(What limits the speed, and what to do about it, with an estimate of what that would give.)")

@@ -65,41 +65,80 @@ std::optional<double> smaller(std::optional<double> a, std::optional<double> b) 
 // A hierarchy of control groups, as /proc/self/mountinfo and /proc/self/cgroup describe it.
 struct Hierarchy {
   fs::path mount;     // where it is mounted
-  std::string root;   // which of its groups is there
-  std::string group;  // the process's
-  bool is_v2 = false;
+  std::string group;  // the process's, below what is mounted
 };
 
-std::optional<Hierarchy> find_hierarchy(const fs::path& root, std::string_view controller,
-                                        bool is_v2) {
-  std::ifstream groups(root / "proc/self/cgroup");
-  std::optional<std::string> group;
-  for (std::string line; std::getline(groups, line);) {  // "4:memory:/a/b"; of version 2 "0::/a/b"
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == line.npos || second == line.npos) continue;
-    const std::string_view controllers =
-        std::string_view(line).substr(first + 1, second - first - 1);
-    if (is_v2 ? controllers.empty() : lists(controllers, controller))
-      group = line.substr(second + 1);
-  }
-  if (!group) return std::nullopt;
-  std::ifstream mounts(root / "proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const std::vector<std::string> words = words_of(line);
-    const auto dash = std::ranges::find(words, "-");
-    if (words.size() < 6 || words.end() - dash < 4) continue;
-    if (is_v2 ? dash[1] == "cgroup2" : dash[1] == "cgroup" && lists(dash[3], controller))
-      return Hierarchy{root / words[4].substr(1), words[3], *group, is_v2};
-  }
-  return std::nullopt;
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::ifstream stream(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
+  return lines;
 }
+
+// Blanks and backslashes are written in octal in mountinfo: "a\040b".
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    int code = 0;
+    if (text[i] == '\\' && i + 3 < text.size() &&
+        std::from_chars(&text[i + 1], &text[i + 4], code, 8).ptr == &text[i + 4]) {
+      plain += static_cast<char>(code);
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+struct ControlGroups {
+  fs::path root;
+  std::vector<std::string> groups;
+  std::vector<std::string> mounts;
+
+  explicit ControlGroups(const fs::path& at)
+      : root(at),
+        groups(lines_of(at / "proc/self/cgroup")),
+        mounts(lines_of(at / "proc/self/mountinfo")) {}
+
+  [[nodiscard]] std::optional<Hierarchy> find(std::string_view controller, bool is_v2) const {
+    std::optional<std::string> group;
+    for (const std::string& line : groups) {  // "4:memory:/a/b"; of version 2 "0::/a/b"
+      const std::size_t first = line.find(':');
+      const std::size_t second = line.find(':', first + 1);
+      if (first == line.npos || second == line.npos) continue;
+      const std::string_view controllers =
+          std::string_view(line).substr(first + 1, second - first - 1);
+      if (is_v2 ? controllers.empty() : lists(controllers, controller))
+        group = line.substr(second + 1);
+    }
+    if (!group) return std::nullopt;
+    std::optional<Hierarchy> found;
+    for (const std::string& line : mounts) {
+      if (line.find(" - cgroup") == line.npos) continue;
+      const std::vector<std::string> words = words_of(line);
+      const auto dash = std::ranges::find(words, "-");
+      if (words.size() < 6 || words.end() - dash < 4) continue;
+      if (!(is_v2 ? dash[1] == "cgroup2" : dash[1] == "cgroup" && lists(dash[3], controller)))
+        continue;
+      const std::string top = unescaped(words[3]);  // the group that is mounted
+      const bool is_above = top == "/" || *group == top || group->starts_with(top + "/");
+      // Without one above it, a container sees its own group under another name.
+      if (found && !is_above) continue;
+      found = {root / unescaped(words[4]).substr(1), top != "/" && is_above
+                                                         ? group->substr(top.size())
+                                                     : is_above ? *group
+                                                                : ""};
+      if (is_above) break;
+    }
+    return found;
+  }
+};
 
 // Calls visit(folder) for the process's group and those above it, as far as they can be seen.
 template <class Visit>
 void for_each_group(const Hierarchy& all, Visit&& visit) {
   std::string group = all.group;
-  if (all.root != "/" && group.starts_with(all.root)) group.erase(0, all.root.size());
   if (group.starts_with("/..")) group.clear();  // outside what this namespace sees
   fs::path folder = all.mount;
   visit(folder);
@@ -124,14 +163,6 @@ int count_affinity(pid_t process, cpu_set_t& set) {
   return ::sched_getaffinity(process, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-// Whether the launcher gave this process some of its own cores: then its siblings have others.
-bool has_own_cores() {
-  cpu_set_t own;
-  cpu_set_t launcher;
-  const int count = count_affinity(0, own);
-  return count > 0 && count_affinity(::getppid(), launcher) > count;
-}
-
 }  // namespace
 
 ControlGroupLimits control_group_limits(const fs::path& root) {
@@ -139,11 +170,12 @@ ControlGroupLimits control_group_limits(const fs::path& root) {
   constexpr double kNoLimit = 1ULL << 60;
   std::optional<double> cores;
   std::optional<double> memory;
+  const ControlGroups groups(root);
   for (const bool is_v2 : {true, false}) {
-    if (const auto found = find_hierarchy(root, "cpu", is_v2))
+    if (const auto found = groups.find("cpu", is_v2))
       for_each_group(
           *found, [&](const fs::path& folder) { cores = smaller(cores, quota_in(folder, is_v2)); });
-    if (const auto found = find_hierarchy(root, "memory", is_v2))
+    if (const auto found = groups.find("memory", is_v2))
       for_each_group(*found, [&](const fs::path& folder) {
         memory = smaller(memory,
                          first_number(folder / (is_v2 ? "memory.max" : "memory.limit_in_bytes")));
@@ -167,14 +199,19 @@ UsableCores usable_cores() {
 }
 
 int default_threads() {
-  const int cores = usable_cores().count;
-  std::uint32_t processes = 1;
+  int processes = 1;
   try {
-    processes = Launch::from_environment().local_world;
+    processes = static_cast<int>(std::max(Launch::from_environment().local_world, 1U));
   } catch (const Error&) {  // variables that contradict each other are the loader's to refuse
   }
-  if (processes <= 1 || has_own_cores()) return cores;
-  return std::max(1, cores / static_cast<int>(processes));
+  const UsableCores cores = usable_cores();
+  // All processes of a control group share its quota.
+  if (cores.limit == CoreLimit::quota || processes == 1)
+    return std::max(1, cores.count / processes);
+  // The launcher's cores are those of all its processes, which may have been given some of them each.
+  cpu_set_t launcher;
+  const int all = std::max(count_affinity(::getppid(), launcher), cores.count);
+  return std::min(cores.count, std::max(1, all / processes));
 }
 
 }  // namespace penstock::core

@@ -29,11 +29,12 @@ struct UsableCores {
 };
 
 /// The cores that this process may use: those of its affinity, and no more than its control groups' quota, rounded up. What
-/// every pool of threads begins with. Read anew at each call: tens of microseconds.
+/// every pool of threads begins with. Read anew at each call.
 [[nodiscard]] UsableCores usable_cores();
 
-/// The threads that a loader, and preparing, take by default: the usable cores, shared with the launcher's other processes on
-/// this machine (LOCAL_WORLD_SIZE and its kind), unless the launcher gave each process cores of its own. At least 1.
+/// The threads that a loader, and preparing, take by default: this process's share of the cores that its launcher has, among
+/// the launcher's processes on this machine (LOCAL_WORLD_SIZE and its kind; under srun it is known with --ntasks-per-node),
+/// and no more than the process may use; likewise its share of the control group's quota. At least 1.
 [[nodiscard]] int default_threads();
 
 /// What the control groups of this process allow, the smallest of a group and those above it; none where they set no limit.

@@ -532,14 +532,7 @@ std::vector<std::uint64_t> Run::samples_per_device() const {
   return progress_.samples_per_device;
 }
 
-std::vector<Notice> Run::notices() const {
-  std::vector<Notice> all;
-  for (const plan::Branch& branch : branches_of(*engine_->plan()))
-    for (Notice& notice : branch.source->notices())
-      if (std::ranges::find(all, notice.text, &Notice::text) == all.end())
-        all.push_back(std::move(notice));
-  return all;
-}
+std::vector<Notice> Run::notices() const { return notices_of(*engine_->plan()); }
 
 std::vector<Fault> Run::faults() const {
   const Lock lock = engine_->lock();

@@ -61,7 +61,11 @@ std::uint64_t count_of(const plan::Plan& plan, const EngineConfig& config) {
                                         .groups = topology.groups,
                                         .shards = topology.shards})
                         ->size());
-  if (plan.find<plan::Batch>() == nullptr) return std::ranges::min(sizes).value_or(UINT64_MAX);
+  if (plan.find<plan::Batch>() == nullptr) {
+    // Batches are dropped with the group that falls short first, kept until the last one ends.
+    const bool drops = config.plan->batch().options.remainder == Remainder::drop;
+    return (drops ? std::ranges::min(sizes) : std::ranges::max(sizes)).value_or(UINT64_MAX);
+  }
   const auto order = batch_order(plan, config.seed, batches_per_pass(plan, sizes));
   return plan::steps_of(*order).value_or(UINT64_MAX);
 }

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "src/core/call_text.hpp"
+#include "src/core/printable.hpp"
 #include "src/plan/buckets.hpp"
 
 namespace penstock::plan {
@@ -45,6 +50,19 @@ std::vector<Branch> zipped(const Zip& zip) {
   return {std::move(branch)};
 }
 
+std::size_t first_difference(std::span<const std::string> a, std::span<const std::string> b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+std::string name_at(std::span<const std::string> names, std::size_t label) {
+  return label < names.size() ? core::printable(names[label], 100) : "(none)";
+}
+
+std::string text_of(const Source& source) {
+  const auto description = source.description();
+  return description ? core::text_of(*description) : source.fingerprint();
+}
+
 }  // namespace
 
 std::vector<Branch> branches_of(const Plan& plan) {
@@ -72,6 +90,31 @@ std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket) {
   for (Branch& branch : branches)
     std::ranges::move(maps_of(plan.batch(), bucket), std::back_inserter(branch.transforms));
   return branches;
+}
+
+std::vector<Notice> notices_of(const Plan& plan) {
+  std::vector<Notice> all;
+  const auto add = [&](Notice notice) {
+    if (std::ranges::find(all, notice.text, &Notice::text) == all.end())
+      all.push_back(std::move(notice));
+  };
+  const Source* named = nullptr;  // the first one whose labels have names
+  for (const Branch& branch : branches_of(plan)) {
+    for (Notice& notice : branch.source->notices()) add(std::move(notice));
+    const auto names = branch.source->class_names();
+    if (names.empty()) continue;
+    if (named == nullptr) named = branch.source.get();
+    if (!std::ranges::equal(named->class_names(), names))
+      add({.text = fmt::format(
+               "label {0} is '{1}' in one data set ({3}) and '{2}' in another ({4}): give both the "
+               "same list in the option classes, unless a map makes their labels alike",
+               first_difference(named->class_names(), names),
+               name_at(named->class_names(), first_difference(named->class_names(), names)),
+               name_at(names, first_difference(named->class_names(), names)), text_of(*named),
+               text_of(*branch.source)),
+           .is_warning = true});
+  }
+  return all;
 }
 
 bool is_random(const Plan& plan) {

@@ -33,6 +33,10 @@ struct Branch {
 /// The same with what is done to the samples of `bucket` < buckets_of(plan.batch()) only.
 [[nodiscard]] std::vector<Branch> branches_of(const Plan& plan, std::size_t bucket);
 
+/// What a user should know of the plan's data sets: what their sources say, and where labels have names that differ from one
+/// source to the next.
+[[nodiscard]] std::vector<Notice> notices_of(const Plan& plan);
+
 /// Whether anything draws random numbers: the order, a source, a transform or a device transform.
 [[nodiscard]] bool is_random(const Plan& plan);
 

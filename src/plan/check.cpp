@@ -1,19 +1,15 @@
 #include "src/plan/check.hpp"
 
 #include <algorithm>
-#include <span>
 #include <stdexcept>
-#include <string>
 
 #include <fmt/format.h>
 
 #include <penstock/batch/slicing.hpp>
 
-#include "src/core/call_text.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/plan/branches.hpp"
 #include "src/plan/buckets.hpp"
-#include "src/plan/describe.hpp"
 #include "src/plan/order.hpp"
 #include "src/transform/catalog.hpp"
 #include "src/transform/chain.hpp"
@@ -72,32 +68,6 @@ void check_alike(const char* verb, std::span<const PlanPtr> parts) {
     if (const auto others = fields_of(*parts[k]); others != fields)
       refuse(fmt::format("{}: the samples of dataset 0 are ({}), those of dataset {} are ({}): {}",
                          verb, list(fields), k, list(others), how_to_make_alike(fields, others)));
-}
-
-std::string first_of(std::span<const std::string> names) {
-  constexpr std::size_t kShown = 5;
-  std::string text;
-  for (const std::string& name : names.first(std::min(kShown, names.size())))
-    text += (text.empty() ? "" : ", ") + core::string_text(name);
-  return names.size() > kShown ? text + ", ..." : text;
-}
-
-// Where labels have names, one number must not stand for two of them.
-void check_class_names(const char* verb, std::span<const PlanPtr> parts) {
-  std::span<const std::string> names;
-  std::string whose;
-  for (const PlanPtr& part : parts)
-    for (const Branch& branch : branches_of(*part)) {
-      const auto others = branch.source->class_names();
-      if (others.empty() || std::ranges::equal(names, others)) continue;
-      if (!names.empty())
-        refuse(fmt::format(
-            "{}: the classes of {} are ({}), and those of {} are ({}), so that a label would stand "
-            "for two of them: give all the same list in the option classes",
-            verb, whose, first_of(names), describe(*part), first_of(others)));
-      names = others;
-      whose = describe(*part);
-    }
 }
 
 // ---- operations ----
@@ -217,13 +187,11 @@ void check_input(const Plan& plan) {
   std::visit(Overloaded{[&](const Mix& mix) {
                           check_parts("mix", mix.datasets);
                           check_alike("mix", mix.datasets);
-                          check_class_names("mix", mix.datasets);
                           (void)sample_order(plan, {});
                         },
                         [&](const Concatenate& all) {
                           check_parts("concatenate", all.datasets);
                           check_alike("concatenate", all.datasets);
-                          check_class_names("concatenate", all.datasets);
                           (void)sample_order(plan, {});
                         },
                         [&](const Zip&) { (void)fields_of(plan); }, [](const Read&) {},

@@ -447,22 +447,27 @@ TEST(Loaders, NextIsDefinedWhateverCameBefore) {
   EXPECT_EQ(drain(loader).size(), 4U);
 }
 
-TEST(Mix, RefusesDataSetsWhoseLabelsMeanDifferentClasses) {
+TEST(Mix, WarnsOfDataSetsWhoseLabelsMeanDifferentClasses) {
   const test::TemporaryFolder folder;
   for (const char* name : {"one/ant/1.jpg", "one/bee/1.jpg", "two/bee/1.jpg", "flat/1.jpg"})
     folder.write(name);
   const auto open = [&](const char* name, std::vector<std::string> classes = {}) {
     return Dataset(source::image_folder(folder / name, {.classes = std::move(classes)}));
   };
-  const auto refuses = [](auto&& join, const char* verb) {
-    EXPECT_THAT(join, ThrowsMessage<std::invalid_argument>(
-                          AllOf(HasSubstr(std::string(verb) + ": the classes of image_folder"),
-                                HasSubstr("are ('ant', 'bee'), and those of image_folder"),
-                                HasSubstr("are ('bee'), so that a label"))));
+  const auto notices = [](const Dataset& plan) {
+    return plan.map(decode_image({.crop = resize_to(2)})).batch(1).loader().notices();
   };
-  refuses([&] { (void)mix({open("one"), open("two").take(1)}); }, "mix");
-  refuses([&] { (void)concatenate({open("one"), open("flat"), open("two")}); }, "concatenate");
+  for (const Dataset& plan : {mix({open("one"), open("two").take(1)}),
+                              concatenate({open("one"), open("flat"), open("two")})}) {
+    const auto found = notices(plan.seed(1));
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_TRUE(found[0].is_warning);
+    EXPECT_THAT(found[0].text, AllOf(HasSubstr("label 0 is 'ant' in one data set (image_folder("),
+                                     HasSubstr("one')) and 'bee' in another (image_folder("),
+                                     HasSubstr("option classes")));
+  }
   const Dataset joined = concatenate({open("one"), open("two", {"ant", "bee"}), open("flat")});
+  EXPECT_TRUE(notices(joined).empty());
   EXPECT_EQ(joined.source().class_names().size(), 2U);
   EXPECT_EQ(open("two", {"ant", "bee"}).source().info(0).label, 1);
 }

@@ -344,8 +344,8 @@ TEST(Loader, NamesWhatItsDataSetsLeftOut) {
   const std::vector<Notice> notices = loader.notices();
   ASSERT_EQ(notices.size(), 1U);
   EXPECT_TRUE(notices[0].is_warning);
-  EXPECT_THAT(notices[0].text, HasSubstr("left out 1 file (1 .bmp) and 1 name"));
-  EXPECT_THAT(Report::of(loader).to_text(), HasSubstr("left out 1 file (1 .bmp)"));
+  EXPECT_THAT(notices[0].text, HasSubstr("left out 1 .bmp, 1 hidden name"));
+  EXPECT_THAT(Report::of(loader).to_text(), HasSubstr("left out 1 .bmp"));
   EXPECT_TRUE(plan(4, 2).loader().notices().empty());
 }
 

@@ -127,8 +127,7 @@ TEST(ImageFolder, SaysWhatItLeftOut) {
   folder.write("a/.DS_Store");
   const auto only_text = source::image_folder(folder.path())->notices();
   ASSERT_EQ(only_text.size(), 1U);
-  EXPECT_EQ(only_text[0].text, folder.path().string() +
-                                   "/: left out 1 file (1 .txt) and 1 name that begins with a dot");
+  EXPECT_EQ(only_text[0].text, folder.path().string() + ": left out 1 .txt, 1 hidden name");
   EXPECT_FALSE(only_text[0].is_warning);
 
   folder.write("a/2.bmp", std::string("BM\x10\0\0\0\0\0\0\0", 10));
@@ -137,12 +136,72 @@ TEST(ImageFolder, SaysWhatItLeftOut) {
   const auto notices = source::image_folder(folder.path())->notices();
   ASSERT_EQ(notices.size(), 1U);
   EXPECT_TRUE(notices[0].is_warning);
-  EXPECT_THAT(
-      notices[0].text,
-      AllOf(HasSubstr("left out 4 files ("), HasSubstr("1 .bmp"), HasSubstr("1 (no ending)"),
-            HasSubstr("of 4 that were looked into, 3 are images by the first bytes: "
-                      "1 BMP image, 1 GIF image, 1 JPEG image."),
-            HasSubstr("set sniff = true. Convert others")));
+  EXPECT_THAT(notices[0].text,
+              AllOf(HasSubstr("1 .bmp"), HasSubstr("1 (no ending)"),
+                    HasSubstr("of 4 files that were looked into, 3 are images by the first bytes: "
+                              "1 BMP image, 1 GIF image, 1 JPEG image."),
+                    HasSubstr("set sniff = true. Convert others")));
+}
+
+TEST(ImageFolder, LooksIntoNothingThatWasLeftOutOnPurpose) {
+  const TemporaryFolder folder;
+  folder.write("a/1.jpg", "\xFF\xD8\xFF");
+  folder.write("a/1.png", "\x89PNG\r\n\x1A\n");
+  const auto notices = source::image_folder(folder.path(), {.extensions = {".jpg"}})->notices();
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_FALSE(notices[0].is_warning);
+  EXPECT_EQ(notices[0].text, folder.path().string() + ": left out 1 .png");
+}
+
+TEST(ImageFolder, DoesNotLoseAClassThatIsALinkOrHasHiddenFilesOnly) {
+  const auto refuses = [](const TemporaryFolder& folder, const char* why, bool follow = true) {
+    EXPECT_THAT([&] { (void)source::image_folder(folder.path(), {.follow_symlinks = follow}); },
+                ThrowsMessage<Error>(
+                    AllOf(HasSubstr("no images in 1 of the 3 class folders of"), HasSubstr(why))));
+  };
+  const auto with = [](const TemporaryFolder& folder) {
+    folder.write("a/1.jpg");
+    folder.write("c/1.jpg");
+  };
+  const TemporaryFolder hidden;
+  with(hidden);
+  hidden.write("b/.gitkeep");
+  refuses(hidden, "b (1 hidden name)");
+  const TemporaryFolder dangling;
+  with(dangling);
+  std::filesystem::create_symlink("/nowhere", dangling / "b");
+  refuses(dangling, "b (1 unfollowed link)");
+  const TemporaryFolder elsewhere;
+  elsewhere.write("1.jpg");
+  const TemporaryFolder linked;
+  with(linked);
+  std::filesystem::create_directory_symlink(elsewhere.path(), linked / "b");
+  EXPECT_EQ(source::image_folder(linked.path())->class_names().size(), 3U);
+  refuses(linked, "b (1 unfollowed link)", false);
+  const TemporaryFolder inside;
+  with(inside);
+  std::filesystem::create_directory(inside / "b");
+  std::filesystem::create_symlink(elsewhere / "1.jpg", inside / "b/1.jpg");
+  refuses(inside, "b (1 unfollowed link)", false);
+  // With its classes given, it is what it is in all of them.
+  EXPECT_EQ(source::image_folder(dangling.path(), {.classes = {"a", "b", "c"}})->info(1).label, 2);
+}
+
+TEST(ImageFolder, DoesNotTakeAFileThatCannotBeReadForNoImage) {
+  const TemporaryFolder folder;
+  folder.write("a/1.jpg");
+  const auto file = folder.write("a/2", "\xFF\xD8\xFF");
+  std::filesystem::permissions(file, std::filesystem::perms::none);
+  const auto said = test::without_root([&] {
+    try {
+      return std::to_string(source::image_folder(folder.path(), {.sniff = true})->size());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  });
+  if (!said) GTEST_SKIP() << "cannot give up root's rights here";
+  EXPECT_THAT(*said, AllOf(HasSubstr("cannot tell whether " + file.string() + " is an image"),
+                           HasSubstr("Permission denied")));
 }
 
 TEST(ImageFolder, TakesImagesWithAnyEndingWhenItSniffs) {
@@ -158,7 +217,7 @@ TEST(ImageFolder, TakesImagesWithAnyEndingWhenItSniffs) {
   EXPECT_THAT(locations(source, folder), ElementsAre("a/1.jpg", "a/2", "a/3.data"));
   const auto notices = source->notices();
   ASSERT_EQ(notices.size(), 1U);
-  EXPECT_THAT(notices[0].text, AllOf(HasSubstr("left out 4 files"),
+  EXPECT_THAT(notices[0].text, AllOf(HasSubstr("left out 2 (no ending), 1 .gif, 1 .txt;"),
                                      HasSubstr("1 GIF image. Convert"), Not(HasSubstr("sniff"))));
 }
 
@@ -277,7 +336,9 @@ TEST(ImageFolder, FollowsLinksUnlessToldNotTo) {
   std::filesystem::create_directory_symlink(elsewhere.path(), folder / "b");
   EXPECT_THAT(locations(source::image_folder(folder.path()), folder),
               ElementsAre("a/1.jpg", "a/2.jpg", "b/real.jpg"));
-  EXPECT_THAT(locations(source::image_folder(folder.path(), {.follow_symlinks = false}), folder),
+  EXPECT_THAT(locations(source::image_folder(folder.path(),
+                                             {.classes = {"a", "b"}, .follow_symlinks = false}),
+                        folder),
               ElementsAre("a/1.jpg"));
 }
 

@@ -53,16 +53,19 @@ TEST_F(Labels, AreIntegersAsTheyStand) {
 }
 
 TEST_F(Labels, WrittenAsRealsAreTheIntegersThatTheyAre) {
-  const SourcePtr source = open("a.jpg,10.0\nb c.jpg,2.0\nd,e.jpg,+1e1\n");
+  const SourcePtr source = open("a.jpg,10.0\nb c.jpg,2.0\nd,e.jpg,+1.0e1\n");
   EXPECT_THAT(labels(source), ElementsAre(10, 2, 10));
   EXPECT_THAT(source->class_names(), IsEmpty());
   EXPECT_THAT(labels(open("a.jpg,-0.0\nb c.jpg,3.\nd,e.jpg,4\n")), ElementsAre(0, 3, 4));
 }
 
 TEST_F(Labels, ThatAreNoIntegersAreAnError) {
-  for (const char* const label : {"1.5", "-0.25", "1e-3", "1e300", "9223372036854775808"})
+  for (const char* const label :
+       {"1.5", "-0.25", "1.0e-3", "1.0e300", "1.0e400", "9223372036854775808"})
     expect_error(std::string("a.jpg,1\nb c.jpg,") + label + "\n",
-                 std::string("line 2: the label '") + label + "' is a number but no integer");
+                 std::string("line 2: the label '") + label + "' is a number, but no integer");
+  EXPECT_THAT(open("a.jpg,7e1\nb c.jpg,ab3\nd,e.jpg,1e3\n")->class_names(),
+              ElementsAre("1e3", "7e1", "ab3"));
   expect_error("a.jpg,1.0\nb c.jpg,nan\n", "line 2: the label 'nan' is a name, but line 1 has an");
 }
 

@@ -43,6 +43,9 @@ class S3 : public ::testing::Test {
       files_->write(name, std::string("bytes of ") + name);
     }
     files_->write("flat/empty.jpg", "");
+    files_->write("kept/a/1.jpg");
+    files_->write("kept/b/.gitkeep");
+    files_->write("kept/.cache/c/1.jpg");
     files_->write("holes/a/1.jpg", "\xFF\xD8\xFF");
     files_->write("holes/b/2.gif", "GIF89a");
     files_->write("holes/b/3", "\xFF\xD8\xFF");
@@ -106,14 +109,21 @@ TEST_F(S3, AClassWithoutImagesIsAnErrorUnlessTheClassesAreGiven) {
       [&] { (void)open({}); },
       ThrowsMessage<Error>(AllOf(HasSubstr("no images in 1 of the 2 class folders of s3://"),
                                  HasSubstr("b (1 (no ending), 1 .gif)"))));
+  const auto kept = [](const std::string& path) {
+    return [path] { (void)source::image_folder(path, {.storage = S3::options()}); };
+  };
+  for (const std::string& path : {local("kept"), remote("kept")})
+    EXPECT_THAT(kept(path),
+                ThrowsMessage<Error>(AllOf(HasSubstr("no images in 1 of the 2 class folders"),
+                                           HasSubstr("b (1 hidden name)"))));
   const auto given = open({.classes = {"c", "b", "a"}});
   EXPECT_EQ(given->size(), 1U);
   EXPECT_EQ(given->info(0).label, 2);
   const auto notices = given->notices();
   ASSERT_THAT(notices, SizeIs(1));
   EXPECT_TRUE(notices[0].is_warning);
-  EXPECT_THAT(notices[0].text,
-              HasSubstr("2 are images by the first bytes: 1 GIF image, 1 JPEG image"));
+  EXPECT_THAT(notices[0].text, HasSubstr("2 files that were looked into, 2 are images by the first "
+                                         "bytes: 1 GIF image, 1 JPEG image"));
 
   const auto sniffed = open({.sniff = true});
   ASSERT_EQ(sniffed->size(), 2U);

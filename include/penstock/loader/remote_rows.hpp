@@ -90,7 +90,7 @@ struct RowBytes {
 
 /// For RowMaker. They change nothing but the speed.
 struct RowMakerOptions {
-  int threads = 0;                  ///< that decode; 0: one per core
+  int threads = 0;                  ///< that decode; 0: as many as a loader has
   std::optional<int> io_threads{};  ///< as LoaderOptions::io_threads
   ExceptionCodec causes{};
 };

@@ -40,7 +40,7 @@ struct PrepareOptions {
   std::vector<std::string> also = {"json", "txt"};  ///< other members of tar shards to copy
   bool skip_bad = false;  ///< leave out records that cannot be read, instead of stopping
   // None of the following changes a byte.
-  int threads = 0;   ///< threads that transcode; 0: one per core
+  int threads = 0;   ///< threads that transcode; 0: as many as a loader has
   int attempts = 5;  ///< how often a read or write is attempted that fails as networks do
   ObjectStorageOptions storage{};
 };

@@ -25,7 +25,7 @@ struct ImageFolderOptions {
   /// endings of image files, in upper or lower case, with or without the dot
   std::vector<std::string> extensions = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"};
   /// whether files with other endings, or none, are taken, too, if they begin as JPEG, PNG or WebP images do. The listing
-  /// then opens each of them
+  /// then opens each of them, and one that cannot be read is an error
   bool sniff = false;
   /// a larger file is a fault, so that one record cannot take all memory
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
@@ -51,7 +51,8 @@ namespace source {
 /// classes are numbered in the order of their names, as in torchvision's ImageFolder. A sub-folder without an image is an
 /// error, since it would move the numbers of others, unless `classes` are passed. Where the images are directly in
 /// `folder`, it is flat, and all labels are 0 unless `labels` are passed. Names that begin with a dot are skipped. The report
-/// counts the files that are left out; the loader warns if there are images among the first hundred of them.
+/// counts the files and links that are left out; where `extensions` has its default, and there are images among the first
+/// hundred of these files, Loader::notices() has a warning.
 ///
 /// Records are numbered in the order of the bytes of their paths relative to `folder`, independent of the locale and of
 /// the order in which the file system lists them. The fingerprint covers the count, these paths and the labels, but

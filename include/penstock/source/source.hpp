@@ -243,7 +243,7 @@ class Source {
   [[nodiscard]] virtual bool is_random() const noexcept { return true; }
   /// Names of the classes, where labels have names; label i is class_names()[i].
   [[nodiscard]] virtual std::span<const std::string> class_names() const noexcept { return {}; }
-  /// What its user should know of it, such as files that were left out. May read the beginnings of some files.
+  /// What its user should know of it, such as files that were left out.
   [[nodiscard]] virtual std::vector<Notice> notices() const { return {}; }
 };
 

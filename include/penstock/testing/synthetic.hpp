@@ -25,7 +25,7 @@ struct SyntheticImagesOptions {
   /// the folder for all generated sets; by default $PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else ~/.cache/penstock,
   /// else penstock-UID in the temporary folder
   std::filesystem::path cache{};
-  /// threads that write; 0: one for each hardware thread; the images do not depend on it
+  /// threads that write; 0: as many as a loader has; the images do not depend on it
   int threads = 0;
   /// called with the number of images that are written and that of all, about ten times a second and at the end, on the
   /// calling thread; with 0 while another process makes the same set; not where the set is there already; an exception from

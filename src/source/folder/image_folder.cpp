@@ -29,11 +29,13 @@ enum Field : std::size_t { kImage, kLabel, kFields };
 class ImageFolder final : public Source {
  public:
   ImageFolder(std::string root, storage::StoragePtr storage, source::FileList files,
-              source::Labels labels, std::uint64_t max_file_bytes, Description description)
+              source::Labels labels, std::vector<Notice> notices, std::uint64_t max_file_bytes,
+              Description description)
       : root_(std::move(root)),
         storage_(std::move(storage)),
         files_(std::move(files)),
         labels_(std::move(labels)),
+        notices_(std::move(notices)),
         max_file_bytes_(max_file_bytes),
         description_(std::move(description)),
         fields_{FieldSpec{"image", DType::u8, {kDynamic}}, FieldSpec{"label", DType::i64, {}}} {
@@ -107,11 +109,7 @@ class ImageFolder final : public Source {
   std::span<const std::string> class_names() const noexcept override {
     return labels_.of_file.empty() ? files_.class_names() : labels_.class_names;
   }
-  std::vector<Notice> notices() const override {
-    source::LeftOutSummary summary = source::look_into(root_, files_.left_out(), *storage_);
-    if (summary.text.empty()) return {};
-    return {{.text = std::move(summary.text), .is_warning = summary.has_images}};
-  }
+  std::vector<Notice> notices() const override { return notices_; }
 
  private:
   const std::int64_t* label_of(std::uint64_t number) const noexcept {
@@ -122,6 +120,7 @@ class ImageFolder final : public Source {
   storage::StoragePtr storage_;
   source::FileList files_;
   source::Labels labels_;
+  std::vector<Notice> notices_;
   std::uint64_t max_file_bytes_;
   Description description_;
   std::array<FieldSpec, kFields> fields_;
@@ -193,9 +192,12 @@ SourcePtr source::described_image_folder(const std::filesystem::path& root,
                     "in it and no labels; name the file in the option labels, or leave classes out",
                     root.string()));
   }
+  // Where the endings were chosen, others were left out on purpose.
+  const bool look = options.extensions == ImageFolderOptions{}.extensions;
+  std::vector<Notice> notices = source::notices_of(absolute, files.left_out(), look, *storage);
   return std::make_shared<ImageFolder>(absolute.string(), std::move(storage), std::move(files),
-                                       std::move(labels), options.max_file_bytes,
-                                       std::move(description));
+                                       std::move(labels), std::move(notices),
+                                       options.max_file_bytes, std::move(description));
 }
 
 }  // namespace penstock

@@ -44,30 +44,31 @@ std::optional<Line> split(std::string_view line) noexcept {
   return parts;
 }
 
-template <class T>
-std::optional<T> number(std::string_view text) noexcept {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-enum class Kind : std::uint8_t { name, integer, fraction };
+enum class Kind : std::uint8_t { name, integer, other_number };
 
 struct Label {
   Kind kind = Kind::name;
   std::int64_t value = 0;
 };
 
-// Tables write integers as 3.0 where one of the column is missing. What is no number at all, such as "nan", is a name.
+// Tables write integers as 3.0 where one of the column is missing, and numpy.savetxt as 3.000e+00. What is no number, such as
+// "nan", is a name, and so is 7e1 without a point, which hexadecimal numbers look like.
 Label label_of(std::string_view text) noexcept {
-  if (const auto integer = number<std::int64_t>(text)) return {Kind::integer, *integer};
-  const auto real = number<double>(text);
-  if (!real || !std::isfinite(*real)) return {};
-  constexpr double kExact = 1LL << 53;
-  if (*real != std::floor(*real) || std::abs(*real) > kExact) return {Kind::fraction};
-  return {Kind::integer, static_cast<std::int64_t>(*real)};
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const char* const end = text.data() + text.size();
+  std::int64_t integer = 0;
+  const auto whole = std::from_chars(text.data(), end, integer);
+  if (whole.ptr != end || text.empty()) {
+    double real = 0;
+    const bool has_point = text.find('.') != text.npos;
+    const auto read = std::from_chars(text.data(), end, real);
+    if (!has_point || read.ptr != end) return {};
+    constexpr double kExact = 1LL << 53;
+    if (read.ec != std::errc{} || real != std::floor(real) || std::abs(real) > kExact)
+      return {Kind::other_number};
+    return {Kind::integer, static_cast<std::int64_t>(real)};
+  }
+  return whole.ec == std::errc{} ? Label{Kind::integer, integer} : Label{Kind::other_number};
 }
 
 class LabelReader {
@@ -133,12 +134,12 @@ class LabelReader {
 
   void check_kind(std::uint64_t number, std::string_view text) {
     const Kind kind = label_of(text).kind;
-    if (kind == Kind::fraction)
+    if (kind == Kind::other_number)
       fail(number,
            fmt::format(
-               "the label '{}' is a number but no integer; number the classes from 0, or, if "
-               "these are names, list them in the option classes",
-               text));
+               "the label '{}' is a number, but no integer of 64 bits; number the classes from 0, "
+               "or, if these are names, list them in the option classes",
+               core::printable(text, kShown)));
     std::uint64_t& first = kind == Kind::integer ? first_integer_line_ : first_word_line_;
     if (first == 0) first = number;
     if (first_integer_line_ != 0 && first_word_line_ != 0)

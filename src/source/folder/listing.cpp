@@ -1,14 +1,11 @@
 #include "src/source/folder/listing.hpp"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <functional>
 #include <map>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include <dirent.h>
@@ -20,10 +17,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 
-#include "src/core/image_kind.hpp"
 #include "src/core/printable.hpp"
-#include "src/core/start_thread.hpp"
-#include "src/source/shards/shard_names.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock::source {
@@ -56,97 +50,7 @@ std::string first_of(std::span<const std::string> names) {
                      names.size() > kShown ? ", ..." : "");
 }
 
-std::string path_of(const std::filesystem::path& root, std::string_view relative) {
-  std::string path = root.string();
-  if (!path.ends_with('/')) path += '/';
-  return path += relative;
-}
-
-std::string ending_of(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  return dot == name.npos ? "(no ending)" : core::printable(name.substr(dot), 20);
-}
-
-// Calls body(0) to body(count - 1), several at a time where each waits for a server.
-void for_each(std::size_t count, bool wait, const std::function<void(std::size_t)>& body) {
-  std::atomic<std::size_t> next = 0;
-  const auto loop = [&] {
-    for (std::size_t i = next++; i < count; i = next++) body(i);
-  };
-  std::vector<std::jthread> helpers;
-  if (wait)
-    for (std::size_t i = 1; i < std::min<std::size_t>(count, storage::kObjectReadsAtOnce); ++i)
-      helpers.push_back(core::start_thread("looking into objects", loop));
-  loop();
-}
-
-// The first bytes of a file; none where it can't be read.
-class Head {
- public:
-  Head(const storage::Storage& storage, const std::string& path, const storage::FileStamp* stamp) {
-    const auto bytes = storage.read_whole(
-        path.c_str(), stamp, UINT64_MAX,
-        [this](std::size_t count) -> Result<std::span<std::byte>> {
-          return std::span(bytes_).first(std::min(count, bytes_.size()));
-        },
-        core::kKindBytes);
-    if (bytes) size_ = bytes->size();
-  }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-    return std::span(bytes_).first(size_);
-  }
-  [[nodiscard]] bool is_decodable() const noexcept {
-    return core::kind_of(bytes()) != core::ImageKind::unknown;
-  }
-
- private:
-  std::array<std::byte, core::kKindBytes> bytes_;
-  std::size_t size_ = 0;
-};
-
-std::string describe(const std::filesystem::path& root, const LeftOut& left_out) {
-  const std::uint64_t files = left_out.count();
-  std::string text = fmt::format("{}: left out ", root.string());
-  if (files > 0)
-    text += fmt::format("{} file{} ({})", files, files == 1 ? "" : "s", left_out.text());
-  if (left_out.hidden > 0)
-    text += fmt::format("{}{} name{} that begin{} with a dot", files > 0 ? " and " : "",
-                        left_out.hidden, left_out.hidden == 1 ? "" : "s",
-                        left_out.hidden == 1 ? "s" : "");
-  return text;
-}
-
 }  // namespace
-
-void LeftOut::add(std::string_view folder, std::string_view name, const storage::FileStamp* stamp) {
-  if (name.ends_with(kIndexEnding)) return;  // the library's own
-  constexpr std::size_t kKinds = 1000;       // enough to describe a folder; bounds the memory
-  std::string ending = ending_of(name);
-  const auto found = endings.find(ending);
-  if (found != endings.end())
-    ++found->second;
-  else
-    ++endings[endings.size() < kKinds ? std::move(ending) : "(others)"];
-  if (examples.size() < kExamples)
-    examples.push_back({std::string(folder) + std::string(name),
-                        stamp != nullptr ? std::optional(*stamp) : std::nullopt});
-}
-
-std::uint64_t LeftOut::count() const noexcept {
-  std::uint64_t sum = 0;
-  for (const auto& [ending, count] : endings) sum += count;
-  return sum;
-}
-
-std::string LeftOut::text() const {
-  std::vector<std::pair<std::string, std::uint64_t>> kinds(endings.begin(), endings.end());
-  std::ranges::stable_sort(kinds, std::greater{}, [](const auto& kind) { return kind.second; });
-  constexpr std::size_t kShown = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kShown, kinds.size()); ++i)
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", kinds[i].second, kinds[i].first);
-  return kinds.size() > kShown ? text + " and others" : text;
-}
 
 std::string FileList::hash() const {
   std::string folders;
@@ -211,15 +115,15 @@ class FileLister {
         continue;
       }
       const std::uint64_t before = list_.size();
-      if (path.empty()) folders_[class_of(text(entry))];
+      if (path.empty()) top_ = &folders_[class_of(text(entry))];
       walk(path + std::string(text(entry)));
-      if (path.empty() && list_.size() > before) folders_[class_of(text(entry))].has_images = true;
+      if (path.empty() && list_.size() > before) top_->set_has_images();
     }
     if (path.empty()) in_root_ = files_in(folder);
     if (entered) ancestors_.pop_back();
   }
 
-  // ClassNumbers files and folders as walk() does for a local copy, so that both are the same data set.
+  // Numbers files and folders as walk() does for a local copy, so that both are the same data set.
   void list_objects() {
     storage::ObjectName prefix = storage::parse_object_url(root_.native());
     prefix.key = prefix.folder_prefix();
@@ -227,11 +131,18 @@ class FileLister {
     storage_.objects().list(prefix, true, [&](storage::ListedObject&& object) {
       object.key.erase(0, prefix.key.size());
       if (object.key.empty()) return true;
-      if (is_hidden(object.key)) {
-        ++list_.left_out_.hidden;
+      const std::size_t hidden = end_of_hidden(object.key);
+      const bool is_in_folder =
+          object.key.front() != '.' && object.key.find('/') != object.key.npos;
+      if (is_in_folder) top_ = &folders_[class_of(object.key)];
+      if (hidden != object.key.npos) {
+        // As on a disk: what is below a hidden folder is not looked at.
+        if (hidden_ == object.key.substr(0, hidden)) return true;
+        hidden_ = object.key.substr(0, hidden);
+        list_.left_out_.counts.add_hidden();
+        if (is_in_folder) top_->left_out.add_hidden();
         return true;
       }
-      if (object.key.find('/') != object.key.npos) folders_[class_of(object.key)];
       // Consoles make folders out of empty objects whose names end in a slash.
       if (!object.key.ends_with('/')) objects.push_back(std::move(object));
       return true;
@@ -247,6 +158,7 @@ class FileLister {
       const std::string_view name = std::string_view(object.key).substr(name_at);
       const std::string path = object.key.substr(0, name_at);
       const std::uint32_t folder = add_folder(path, folders);
+      if (name_at > 0) top_ = &folders_[class_of(object.key)];
       if (are_images[i] == 0) {
         leave_out(path, name, &object.stamp);
         continue;
@@ -256,7 +168,7 @@ class FileLister {
       if (name_at == 0)
         ++in_root_;
       else
-        folders_[class_of(object.key)].has_images = true;
+        top_->set_has_images();
     }
   }
 
@@ -268,10 +180,10 @@ class FileLister {
       are_images[i] = has_ending(key.substr(key.rfind('/') + 1)) ? 1 : 0;
       if (options_.sniff && are_images[i] == 0) to_sniff.push_back(i);
     }
-    for_each(to_sniff.size(), true, [&](std::size_t k) {
+    for_each_file(to_sniff.size(), true, [&](std::size_t k) {
       const storage::ListedObject& object = objects[to_sniff[k]];
-      const Head head(storage_, path_of(root_, object.key), &object.stamp);
-      are_images[to_sniff[k]] = head.is_decodable() ? 1 : 0;
+      const bool is_image = begins_as_image(storage_, path_below(root_, object.key), &object.stamp);
+      are_images[to_sniff[k]] = is_image ? 1 : 0;
     });
     return are_images;
   }
@@ -297,8 +209,11 @@ class FileLister {
     return std::string(path.substr(0, path.find('/')));
   }
 
-  static bool is_hidden(std::string_view key) noexcept {
-    return key.front() == '.' || key.find("/.") != key.npos;
+  // Behind the first part of the key that begins with a dot; npos where there is none.
+  static std::size_t end_of_hidden(std::string_view key) noexcept {
+    const std::size_t begin = key.front() == '.' ? 0 : key.find("/.");
+    if (begin == key.npos) return key.npos;
+    return std::min(key.find('/', begin + 1), key.size());
   }
 
   void add_file(std::uint32_t folder, std::string_view name) {
@@ -328,15 +243,20 @@ class FileLister {
       }
       const std::string_view name = entry->d_name;
       if (name.front() == '.') {
-        if (name != "." && name != "..") ++list_.left_out_.hidden;
+        if (name == "." || name == "..") continue;
+        list_.left_out_.counts.add_hidden();
+        if (!path.empty() && !top_->has_images) top_->left_out.add_hidden();
         continue;
       }
       bool is_image = has_ending(name);
       const int type = type_of(::dirfd(directory.get()), *entry, is_image);
-      if (type == DT_LNK) continue;
+      if (type == DT_LNK) {
+        leave_out_link(::dirfd(directory.get()), path, name);
+        continue;
+      }
       const bool is_folder = type == DT_DIR;
       if (!is_folder && !is_image && options_.sniff)
-        is_image = Head(storage_, folder / name, nullptr).is_decodable();
+        is_image = begins_as_image(storage_, folder / name, nullptr);
       if (!is_folder && !is_image) {
         leave_out(path, name, nullptr);
         continue;
@@ -358,7 +278,7 @@ class FileLister {
     }
     if (type != DT_LNK || !options_.follow_symlinks) return type;
     if (is_image) return DT_REG;
-    if (::fstatat(directory, entry.d_name, &info, 0) != 0) return DT_REG;
+    if (::fstatat(directory, entry.d_name, &info, 0) != 0) return DT_LNK;
     return IFTODT(info.st_mode);
   }
 
@@ -382,8 +302,22 @@ class FileLister {
   }
 
   void leave_out(std::string_view folder, std::string_view name, const storage::FileStamp* stamp) {
-    list_.left_out_.add(folder, name, stamp);
-    if (!folder.empty()) folders_[class_of(folder)].left_out.add(folder, name, stamp);
+    list_.left_out_.add_file(folder, name, stamp);
+    if (!folder.empty() && !top_->has_images) top_->left_out.add_file(name);
+  }
+
+  // One that is not followed, or leads nowhere. In the root it may be a class.
+  void leave_out_link(int directory, const std::string& path, std::string_view name) {
+    list_.left_out_.counts.add_link();
+    if (!path.empty()) {
+      if (!top_->has_images) top_->left_out.add_link();
+      return;
+    }
+    struct stat info {};
+    const std::string entry(name);
+    if (has_ending(name)) return;
+    if (::fstatat(directory, entry.c_str(), &info, 0) == 0 && !S_ISDIR(info.st_mode)) return;
+    folders_[entry].left_out.add_link();
   }
 
   void number_classes() {
@@ -405,9 +339,7 @@ class FileLister {
       if (folder.has_images)
         names.push_back(name);
       else
-        empty.push_back(
-            fmt::format("{} ({})", core::printable(name),
-                        folder.left_out.count() == 0 ? "empty" : folder.left_out.text()));
+        empty.push_back(fmt::format("{} ({})", core::printable(name), folder.left_out.text()));
     }
     if (empty.empty()) return names;
     const std::size_t count = empty.size();
@@ -447,14 +379,14 @@ class FileLister {
   std::string describe_no_images() const {
     std::string message = fmt::format("no images below {}: looked for files ending in {}, found ",
                                       root_.string(), fmt::join(options_.endings, " "));
-    if (list_.left_out_.count() == 0) {
+    if (list_.left_out_.counts.files() == 0) {
       return message +
              (storage::is_object_url(root_.string())
                   ? "no objects at all; check the prefix: it is a folder's, without * and "
                     "no object's own name"
                   : "no files at all; check the path");
     }
-    return message + list_.left_out_.text() +
+    return message + list_.left_out_.counts.endings() +
            "; check the path, name the endings in the option extensions, or set sniff = true";
   }
 
@@ -471,9 +403,14 @@ class FileLister {
         root_.string(), top, below);
   }
 
+  // What a class folder holds that is no image matters only while it has none.
   struct TopFolder {
     bool has_images = false;
-    LeftOut left_out;
+    LeftOutCounts left_out;
+
+    void set_has_images() {
+      if (!std::exchange(has_images, true)) left_out.clear();
+    }
   };
 
   const std::filesystem::path& root_;
@@ -482,49 +419,14 @@ class FileLister {
   FileList list_;
   std::uint64_t in_root_ = 0;
   std::vector<FolderIdentity> ancestors_;
+  std::string hidden_;                        // the last hidden part of a bucket
+  TopFolder* top_ = nullptr;                  // that what is listed now lies in
   std::map<std::string, TopFolder> folders_;  // the sub-folders of the root, sorted by bytes
 };
 
 FileList list_files(const std::filesystem::path& root, const ListOptions& options,
                     const storage::Storage& storage) {
   return FileLister(root, options, storage).run();
-}
-
-LeftOutSummary look_into(const std::filesystem::path& root, const LeftOut& left_out,
-                         const storage::Storage& storage) {
-  if (left_out.count() == 0 && left_out.hidden == 0) return {};
-  struct Found {
-    core::Content content;
-    bool is_decodable = false;
-  };
-  std::vector<Found> found(left_out.examples.size());
-  for_each(found.size(), storage::is_object_url(root.native()), [&](std::size_t i) {
-    const LeftOut::Example& example = left_out.examples[i];
-    const Head head(storage, path_of(root, example.path),
-                    example.stamp ? &*example.stamp : nullptr);
-    found[i] = {core::content_of(head.bytes()), head.is_decodable()};
-  });
-  LeftOutSummary summary{.text = describe(root, left_out), .has_images = false};
-  std::map<std::string_view, std::uint64_t> kinds;
-  std::uint64_t images = 0;
-  std::uint64_t decodable = 0;
-  for (const Found& one : found) {
-    if (!one.content.is_image) continue;
-    ++kinds[one.content.name];
-    ++images;
-    if (one.is_decodable) ++decodable;
-  }
-  if (images == 0) return summary;
-  summary.has_images = true;
-  std::vector<std::string> texts;
-  for (const auto& [name, count] : kinds) texts.push_back(fmt::format("{} {}", count, name));
-  summary.text +=
-      fmt::format("; of {} that were looked into, {} {} by the first bytes: {}. ", found.size(),
-                  images, images == 1 ? "is an image" : "are images", fmt::join(texts, ", "));
-  if (decodable > 0) summary.text += "To read those that are JPEG, PNG or WebP, set sniff = true. ";
-  if (decodable < images) summary.text += "Convert others to JPEG, PNG or WebP. ";
-  summary.text.pop_back();
-  return summary;
 }
 
 }  // namespace penstock::source

@@ -6,34 +6,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/source/folder/left_out.hpp"
 #include "src/storage/storage.hpp"
 
 namespace penstock::source {
-
-/// Files below a folder that a listing leaves out because of their names.
-struct LeftOut {
-  static constexpr std::size_t kExamples = 100;
-
-  struct Example {
-    std::string path;                         ///< relative to the root
-    std::optional<storage::FileStamp> stamp;  ///< of an object
-  };
-
-  std::map<std::string, std::uint64_t> endings;  ///< how many have which: ".bmp", "(no ending)"
-  std::uint64_t hidden = 0;                      ///< names that begin with a dot
-  std::vector<Example> examples;                 ///< the first ones that are not hidden
-
-  void add(std::string_view folder, std::string_view name, const storage::FileStamp* stamp);
-  [[nodiscard]] std::uint64_t count() const noexcept;
-  /// The commonest endings: "2 .bmp, 1 .txt and others".
-  [[nodiscard]] std::string text() const;
-};
 
 /// File names in one arena: 12 bytes and the name a file, however deep its folder.
 class FileList {
@@ -87,17 +68,9 @@ struct ListOptions {
 /// Lists every image file below `root`, a folder or s3://bucket/prefix. Names that begin with a dot are passed over. At
 /// least one file, or an Error.
 ///
-/// Errors  Error  a folder cannot be listed, there is no such file, some lie in `root` and some in its sub-folders; a
+/// Errors  Error  a folder cannot be listed, a file that is sniffed cannot be read, there is no such file, some lie in `root` and some in its sub-folders; a
 ///                sub-folder has no image, or one that `classes` does not name has one
 [[nodiscard]] FileList list_files(const std::filesystem::path& root, const ListOptions& options,
                                   const storage::Storage& storage);
-
-/// What the files are that a listing left out, of whose examples the first bytes are read; empty where none was.
-struct LeftOutSummary {
-  std::string text;
-  bool has_images = false;
-};
-[[nodiscard]] LeftOutSummary look_into(const std::filesystem::path& root, const LeftOut& left_out,
-                                       const storage::Storage& storage);
 
 }  // namespace penstock::source
