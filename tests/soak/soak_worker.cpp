@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -77,11 +78,12 @@ class Soak {
     const InputContext context = InputContext::from();
     const std::uint32_t devices = static_cast<std::uint32_t>(options_.devices);
     expected_ = plan_.expected(std::uint64_t{devices} * context.num_input_pipelines);
-    Loader loader =
-        plan_.dataset()
-            .prefetch_to_devices(host_devices(options_.devices),
-                                 {.depth = options_.depth, .split = plan_.split()})
-            .loader({.on_fault = policy_, .context = context, .threads = options_.threads});
+    const Dataset dataset = plan_.dataset().prefetch_to_devices(
+        host_devices(options_.devices), {.depth = options_.depth, .split = plan_.split()});
+    const LoaderOptions loading{
+        .on_fault = policy_, .context = context, .threads = options_.threads};
+    if (expected_.empty()) return expect_refusal(dataset, loading);
+    Loader loader = dataset.loader(loading);
     std::uint64_t step = 0;
     if (!options_.resume.empty()) {
       try {
@@ -109,6 +111,17 @@ class Soak {
   }
 
  private:
+  // Of a plan that would deliver nothing.
+  static int expect_refusal(const Dataset& dataset, const LoaderOptions& options) {
+    try {
+      (void)dataset.loader(options);
+    } catch (const std::invalid_argument& refusal) {
+      fmt::print("refused as empty: {}\n", refusal.what());
+      return 0;
+    }
+    throw Differs("a plan without a step has a loader");
+  }
+
   static std::string read(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};

@@ -201,6 +201,27 @@ TEST_F(QueueProcess, AClientsOwnCauseReachesTheConsumer) {
   EXPECT_THAT(cause(), AllOf(HasSubstr("client 'actor 1'"), HasSubstr("the simulator diverged")));
 }
 
+TEST_F(QueueProcess, AClientsCauseIsTakenAlsoWhereItEndsTheServer) {
+  for (int round = 0; round < 300; ++round) {
+    queue_ = source::queue(trajectory_fields(), {.capacity = 20, .name = "moves"});
+    serve();
+    std::string said;
+    std::jthread actor([&] {
+      try {
+        QueueClient own = client({.name = "actor"});
+        own.close("the simulator diverged");
+      } catch (const std::exception& error) {
+        said = error.what();
+      }
+    });
+    // The consumer sees the cause, and stops the server before the client has been answered.
+    while (!queue_->closed()) std::this_thread::yield();
+    server_.reset();
+    actor.join();
+    ASSERT_EQ(said, "") << round;
+  }
+}
+
 TEST_F(QueueProcess, AFullQueueBlocksItsClientsUntilARecordIsRead) {
   serve();
   std::atomic<std::uint64_t> pushed = 0;

@@ -282,7 +282,11 @@ class QueueServer::Impl {
 
   void leave(Connections::iterator connection, const Ended& ended) {
     const std::lock_guard lock(mutex_);
-    if (stopping_) return;
+    if (stopping_) {
+      // The cause that a client gave may be what ended the server: it is answered all the same.
+      if (ended.end == End::finished) (void)acknowledge(*connection);
+      return;
+    }
     const bool lost = ended.end == End::lost;
     if (connection->welcomed) {
       --stats_.connected;
