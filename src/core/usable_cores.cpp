@@ -6,7 +6,6 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <sched.h>
@@ -125,10 +124,8 @@ struct ControlGroups {
       const bool is_above = top == "/" || *group == top || group->starts_with(top + "/");
       // Without one above it, a container sees its own group under another name.
       if (found && !is_above) continue;
-      found = {root / unescaped(words[4]).substr(1), top != "/" && is_above
-                                                         ? group->substr(top.size())
-                                                     : is_above ? *group
-                                                                : ""};
+      found = {root / unescaped(words[4]).substr(1), ""};
+      if (is_above) found->group = top == "/" ? *group : group->substr(top.size());
       if (is_above) break;
     }
     return found;
@@ -186,15 +183,15 @@ ControlGroupLimits control_group_limits(const fs::path& root) {
   return limits;
 }
 
-UsableCores usable_cores() {
+UsableCores usable_cores(const ControlGroupLimits& limits) {
   const int machine = static_cast<int>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 1L));
   UsableCores cores{.count = machine, .limit = CoreLimit::machine};
   cpu_set_t set;
   // More than 1,024 cores do not fit a cpu_set_t.
   const int affinity = count_affinity(0, set);
   if (affinity > 0 && affinity < cores.count) cores = {affinity, CoreLimit::affinity};
-  if (const auto quota = control_group_limits().cores; quota && *quota < cores.count)
-    cores = {std::max(1, static_cast<int>(std::ceil(*quota))), CoreLimit::quota};
+  if (limits.cores && *limits.cores < cores.count)
+    cores = {std::max(1, static_cast<int>(std::ceil(*limits.cores))), CoreLimit::quota};
   return cores;
 }
 

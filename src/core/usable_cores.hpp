@@ -28,15 +28,6 @@ struct UsableCores {
   CoreLimit limit = CoreLimit::machine;
 };
 
-/// The cores that this process may use: those of its affinity, and no more than its control groups' quota, rounded up. What
-/// every pool of threads begins with. Read anew at each call.
-[[nodiscard]] UsableCores usable_cores();
-
-/// The threads that a loader, and preparing, take by default: this process's share of the cores that its launcher has, among
-/// the launcher's processes on this machine (LOCAL_WORLD_SIZE and its kind; under srun it is known with --ntasks-per-node),
-/// and no more than the process may use; likewise its share of the control group's quota. At least 1.
-[[nodiscard]] int default_threads();
-
 /// What the control groups of this process allow, the smallest of a group and those above it; none where they set no limit.
 /// Versions 1 and 2 are known. `root` stands for "/".
 struct ControlGroupLimits {
@@ -44,5 +35,14 @@ struct ControlGroupLimits {
   std::optional<std::uint64_t> memory_bytes;
 };
 [[nodiscard]] ControlGroupLimits control_group_limits(const std::filesystem::path& root = "/");
+
+/// The cores that this process may use: those of its affinity, and no more than its control groups' quota, rounded up. What
+/// every pool of threads begins with.
+[[nodiscard]] UsableCores usable_cores(const ControlGroupLimits& limits = control_group_limits());
+
+/// The threads that a loader, and preparing, take by default: this process's share of the cores that its launcher has, among
+/// the launcher's processes on this machine (LOCAL_WORLD_SIZE and its kind; under srun it is known with --ntasks-per-node),
+/// and no more than the process may use; likewise its share of the control group's quota. At least 1.
+[[nodiscard]] int default_threads();
 
 }  // namespace penstock::core

@@ -1,7 +1,9 @@
 #include "src/plan/branches.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -9,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include "src/core/call_text.hpp"
 #include "src/core/printable.hpp"
 #include "src/plan/buckets.hpp"
+#include "src/plan/describe.hpp"
 
 namespace penstock::plan {
 
@@ -50,17 +52,23 @@ std::vector<Branch> zipped(const Zip& zip) {
   return {std::move(branch)};
 }
 
-std::size_t first_difference(std::span<const std::string> a, std::span<const std::string> b) {
-  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+std::string name_at(std::span<const std::string> names, std::ptrdiff_t label) {
+  return label < std::ssize(names) ? core::printable(names[static_cast<std::size_t>(label)], 100)
+                                   : "(none)";
 }
 
-std::string name_at(std::span<const std::string> names, std::size_t label) {
-  return label < names.size() ? core::printable(names[label], 100) : "(none)";
-}
-
-std::string text_of(const Source& source) {
-  const auto description = source.description();
-  return description ? core::text_of(*description) : source.fingerprint();
+// Of two sources whose labels have names: where these differ first.
+std::optional<Notice> compare_classes(const Source& one, const Source& other) {
+  const auto names = one.class_names();
+  const auto others = other.class_names();
+  if (std::ranges::equal(names, others)) return std::nullopt;
+  const auto label = std::ranges::mismatch(names, others).in1 - names.begin();
+  return Notice{
+      .text = fmt::format(
+          "label {} is '{}' in one data set ({}) and '{}' in another ({}): give both the same list "
+          "in the option classes, unless a map makes their labels alike",
+          label, name_at(names, label), describe(one), name_at(others, label), describe(other)),
+      .is_warning = true};
 }
 
 }  // namespace
@@ -101,18 +109,9 @@ std::vector<Notice> notices_of(const Plan& plan) {
   const Source* named = nullptr;  // the first one whose labels have names
   for (const Branch& branch : branches_of(plan)) {
     for (Notice& notice : branch.source->notices()) add(std::move(notice));
-    const auto names = branch.source->class_names();
-    if (names.empty()) continue;
+    if (branch.source->class_names().empty()) continue;
     if (named == nullptr) named = branch.source.get();
-    if (!std::ranges::equal(named->class_names(), names))
-      add({.text = fmt::format(
-               "label {0} is '{1}' in one data set ({3}) and '{2}' in another ({4}): give both the "
-               "same list in the option classes, unless a map makes their labels alike",
-               first_difference(named->class_names(), names),
-               name_at(named->class_names(), first_difference(named->class_names(), names)),
-               name_at(names, first_difference(named->class_names(), names)), text_of(*named),
-               text_of(*branch.source)),
-           .is_warning = true});
+    if (auto differs = compare_classes(*named, *branch.source)) add(*std::move(differs));
   }
   return all;
 }

@@ -88,7 +88,7 @@ std::string describe_operations(const Json& operations) {
 // An operation as the call that makes it.
 class CallWriter {
  public:
-  std::string operator()(const Read& read) const { return describe_source(*read.source); }
+  std::string operator()(const Read& read) const { return describe(*read.source); }
   std::string operator()(const ReadStream& read) const {
     return core::valid_text(read.stream->fingerprint());
   }
@@ -149,10 +149,6 @@ class CallWriter {
  private:
   static constexpr std::size_t kMostNumbers = 20;
 
-  static std::string describe_source(const Source& source) {
-    const auto description = source.description();
-    return description ? core::text_of(*description) : core::valid_text(source.fingerprint());
-  }
   static std::string join(const char* name, const std::vector<PlanPtr>& datasets,
                           const std::vector<core::Argument>& options = {}) {
     std::string all;
@@ -229,6 +225,11 @@ std::string describe(const Plan& plan) {
   for (const Operation& operation : plan.operations())
     text += (text.empty() ? "" : ".") + describe(operation);
   return text;
+}
+
+std::string describe(const Source& source) {
+  const auto description = source.description();
+  return description ? core::text_of(*description) : core::valid_text(source.fingerprint());
 }
 
 std::string describe(const Operation& operation) { return std::visit(CallWriter{}, operation); }

@@ -25,6 +25,8 @@ struct Difference {
 
 /// As Dataset::describe().
 [[nodiscard]] std::string describe(const Plan& plan);
+/// A source as the call that makes it; its fingerprint where it has no description.
+[[nodiscard]] std::string describe(const Source& source);
 /// One operation as the call that makes it: "take(3)".
 [[nodiscard]] std::string describe(const Operation& operation);
 

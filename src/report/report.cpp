@@ -83,10 +83,11 @@ Report Report::of(const Loader& loader) {
                 .faults = loader.faults(),
                 .seed = loader.seed(),
                 .peak_rss_mb = static_cast<double>(usage.ru_maxrss) / 1024};
-  const core::UsableCores cores = core::usable_cores();
+  const core::ControlGroupLimits limits = core::control_group_limits();
+  const core::UsableCores cores = core::usable_cores(limits);
   report.cores = static_cast<unsigned>(cores.count);
   report.cores_limit = name_of(cores.limit);
-  report.memory_limit_bytes = core::control_group_limits().memory_bytes;
+  report.memory_limit_bytes = limits.memory_bytes;
   for (Notice& notice : loader.notices()) report.notices.push_back(std::move(notice.text));
   // Zero where none was asked for.
   if (const Digest digest = loader.digest(); digest != Digest()) report.digest = digest;
