@@ -19,19 +19,27 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# What others call it.
+# What other libraries have, and where it is here: of a plan's operations and loader().
 ELSEWHERE = {
-    "batch_size": "the first argument of batch(), the global batch",
-    "drop_last": "remainder='drop' of batch()",
-    "num_workers": "threads, of loader(): by default one for each core that the process may use",
-    "workers": "threads, of loader(): by default one for each core that the process may use",
-    "prefetch_factor": "depth, of prefetch_to_devices()",
-    "buffer_size": "buffer",
-    "num_parallel_calls": "threads, of loader()",
-    "worker_init_fn": "nothing here: threads decode, and random numbers come from the plan's seed",
-    "collate_fn": "nothing here: fields of one shape are stacked as they are",
-    "pin_memory": "nothing here: batches for GPUs are always pinned",
-    "persistent_workers": "nothing here: a loader's threads live as long as it does",
+    "batch_size": "it is the first argument of batch(), the global batch",
+    "shuffle": "it is .shuffle() of the plan",
+    "sampler": "it is .sample(weights) or .select(numbers) of the plan",
+    "batch_sampler": "it is .sample(weights) or .select(numbers) of the plan, and .batch(256)",
+    "generator": "it is .seed(7) of the plan",
+    "drop_last": "it is remainder='drop' of batch()",
+    "num_workers": "it is threads, of loader(): by default one for each core that the process may use",
+    "workers": "it is threads, of loader(): by default one for each core that the process may use",
+    "prefetch_factor": "it is depth, of prefetch_to_devices()",
+    "buffer_size": "it is buffer",
+    "num_parallel_calls": "it is threads, of loader()",
+    "worker_init_fn": "leave it out: threads decode, and random numbers come from the plan's seed",
+    "multiprocessing_context": "leave it out: threads decode",
+    "timeout": "leave it out: storage has deadlines of its own",
+    "collate_fn": "leave it out: fields of one shape are stacked as they are",
+    "pin_memory": "leave it out: batches for GPUs are always pinned",
+    "pin_memory_device": "it is devices, of prefetch_to_devices()",
+    "persistent_workers": "leave it out: a loader's threads live as long as it does",
+    "in_order": "leave it out: the order is always the plan's",
 }
 
 
@@ -92,13 +100,7 @@ def explain(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs
     for word in kwargs:
         if word in known or any(one.kind is one.VAR_KEYWORD for one in kinds):
             continue
-        near = difflib.get_close_matches(word, known, 1)
-        if near:
-            return f"{name}() has no option '{word}': did you mean '{near[0]}'?"
-        if word in ELSEWHERE:
-            return f"{name}() has no option '{word}': in penstock that is {ELSEWHERE[word]}"
-        has = f"it has {', '.join(known)}" if known else "it takes none"
-        return f"{name}() has no option '{word}': {has}"
+        return no_option(name, word, known)
     if len(args) > len(positional) and not any(one.kind is one.VAR_POSITIONAL for one in kinds):
         extra = [one for one in known if signature.parameters[one].kind is inspect.Parameter.KEYWORD_ONLY]
         by_name = f"; by name: {', '.join(f'{one}=...' for one in extra)}" if extra else ""
@@ -120,6 +122,28 @@ def explain(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs
             if key != "self" and isinstance(wanted, str) and (why := _misfit(value, wanted, any_number)):
                 return f"{name}(): '{key}' {why}"
     return None
+
+
+def no_option(name: str, word: str, known: Sequence[str], elsewhere: Mapping[str, str] = ELSEWHERE) -> str:
+    """That a function has no such option, and what the caller may have meant."""
+    near = difflib.get_close_matches(word, known, 1)
+    if near:
+        return f"{name}() has no option '{word}': did you mean '{near[0]}'?"
+    if word in elsewhere:
+        return f"{name}() has no option '{word}': {elsewhere[word]}"
+    has = f"it has {', '.join(known)}" if known else "it takes none"
+    return f"{name}() has no option '{word}': {has}"
+
+
+def check_options(called: Callable[..., Any], options: Mapping[str, Any], beneath: Sequence[str], elsewhere: Mapping[str, str] = ELSEWHERE) -> None:
+    """`options` are what `called` passes on to others, which take those `beneath`.
+
+    Errors  TypeError  an option that neither has; says what to write instead
+    """
+    own = [one.name for one in inspect.signature(called).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    for word in options:
+        if word not in beneath:
+            raise TypeError(no_option(called.__name__, word, [*own, *beneath], elsewhere))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -224,7 +248,7 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
         return value is None
     if base == "int":
         # One that C++ has no room for is none.
-        return _is_whole(value) and (any_number or 0 <= value < 2**63)
+        return _is_whole(value) and (any_number or 0 <= operator.index(value) < 2**63)
     if base == "float":
         return isinstance(value, (int, float)) or hasattr(value, "__float__") and getattr(value, "ndim", 1) == 0
     if base == "bool":
@@ -259,7 +283,7 @@ def _is_list(value: Any) -> bool:
 
 def _is_whole(value: Any) -> bool:
     """An integer, which may be of numpy or torch."""
-    if isinstance(value, bool) or getattr(value, "ndim", 0) > 0:
+    if isinstance(value, bool) or getattr(value, "ndim", 0) > 0 or "bool" in str(getattr(value, "dtype", "")):
         return False
     try:
         operator.index(value)

@@ -14,7 +14,7 @@ Fields = Mapping[str, tuple[str, Sequence["int | None"]]]
 
 def describe(data: Any, fields: Any, names: Sequence[str] | None) -> tuple[int, Any, str, str]:
     """The number of items, their fields, what to call the data, and a string that tells it from other data."""
-    kind = type(data).__name__
+    kind = getattr(data, "penstock_kind", type(data).__name__)
     if not hasattr(data, "__getitem__") or not hasattr(data, "__len__") or isinstance(data, (Mapping, str, bytes)):
         refuse(data, kind)
     try:
@@ -51,24 +51,70 @@ def specs(fields: Any) -> list[FieldSpec]:
 
 def probe(data: Any, size: int, names: Sequence[str] | None) -> dict[str, tuple[str, list[int | None]]]:
     """The fields of the first, the middle and the last item."""
-    found: dict[str, tuple[str, list[int | None]]] = {}
+    values: dict[str, list[tuple[int, Any]]] = {}
     for number in sorted({0, size // 2, size - 1}):
         for name, value in parts(data[number], names).items():
-            if isinstance(value, (list, tuple)) and not value and name in found:
-                found[name] = (found[name][0], [None] * len(found[name][1]))  # a text without tokens
-                continue
-            dtype, shape = kind_of(name, value, number)
-            if name not in found:
-                found[name] = (dtype, shape)
-                continue
-            before_dtype, before = found[name]
-            if before_dtype != dtype or len(before) != len(shape):
-                raise ValueError(
-                    f"'{name}' is {before_dtype} with {len(before)} axes in item 0, and {dtype} with {len(shape)} in item "
-                    f"{number}: make them one type, and say it: Dataset(data, fields={{'{name}': ('{before_dtype}', {tuple(None for _ in before)})}})"
-                )
-            found[name] = (dtype, [a if a == b else None for a, b in zip(before, shape)])
-    return found
+            values.setdefault(name, []).append((number, value))
+    return {name: kind_of_all(name, found) for name, found in values.items()}
+
+
+def kind_of_all(name: str, values: Sequence[tuple[int, Any]]) -> tuple[str, list[int | None]]:
+    """The type that all values of a field have; a photograph without boxes, or a text without tokens, says only that numbers differ."""
+    full = [(number, value) for number, value in values if not is_empty(value)] or values
+    dtype, shape = kind_of(name, full[0][1], full[0][0])
+    for number, value in full[1:]:
+        other, extents = kind_of(name, value, number)
+        if is_pil(full[0][1]) and is_pil(value) and (other, extents) != (dtype, shape):
+            return "u8", [None, None, 3]
+        if other != dtype or len(extents) != len(shape):
+            raise ValueError(
+                f"'{name}' is {dtype} with {len(shape)} axes in item {full[0][0]}, and {other} with {len(extents)} in item "
+                f"{number}: make them one type, and say it: Dataset(data, fields={{'{name}': ('{dtype}', {tuple(None for _ in shape)})}})"
+            )
+        shape = [a if a == b else None for a, b in zip(shape, extents)]
+    if len(full) < len(values) and shape:
+        shape = [None, *shape[1:]]
+    return dtype, shape
+
+
+def is_empty(value: Any) -> bool:
+    return (isinstance(value, (list, tuple)) and not value) or getattr(value, "shape", None) == (0,)
+
+
+def is_pil(value: Any) -> bool:
+    return hasattr(value, "getbands") and hasattr(value, "mode")
+
+
+def is_file(value: Any) -> bool:
+    """Whether it is what Hugging Face's Image(decode=False) gives: the bytes of a file, or its path."""
+    return isinstance(value, Mapping) and "bytes" in value and set(value) <= {"bytes", "path"}
+
+
+def as_plain(name: str, value: Any, extents: Sequence[int | None]) -> Any:
+    """The bytes of a file of Hugging Face's, the pixels of a PIL image as the field has them; other values as they are."""
+    if is_file(value):
+        if value["bytes"] is not None:
+            return value["bytes"]
+        with open(value["path"], "rb") as file:
+            return file.read()
+    if isinstance(value, Mapping):
+        raise ValueError(f"'{name}' is a dict, and a field cannot be one: put its values beside the others")
+    return pixels(name, value, extents) if is_pil(value) else value
+
+
+def pixels(name: str, image: Any, extents: Sequence[int | None]) -> Any:
+    bands = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}.get(extents[2] or 0) if len(extents) == 3 else None
+    if len(extents) == 2 and len(image.getbands()) > 1:
+        raise ValueError(
+            f"'{name}' is a PIL image of mode {image.mode} here, and one of grey levels in the items that were looked at: "
+            f"say what all become, Dataset(data, fields={{'{name}': ('u8', (None, None, 3))}}) for RGB, (None, None, 1) for grey"
+        )
+    if bands and image.mode != bands:
+        if image.mode.startswith(("I", "F")):
+            raise ValueError(f"'{name}' is a PIL image of mode {image.mode} here, which has no {bands} of its own: convert it in the data set")
+        image = image.convert(bands)
+    array = numpy.asarray(image)
+    return array[:, :, None] if bands == "L" else array
 
 
 def parts(item: Any, names: Sequence[str] | None) -> dict[str, Any]:
@@ -95,18 +141,25 @@ def kind_of(name: str, value: Any, number: int) -> tuple[str, list[int | None]]:
     if isinstance(value, (bytes, bytearray, str)):
         return "u8", [None]
     if isinstance(value, bool):
-        return "u8", []
+        return "bool", []
     if isinstance(value, int):
         return "i64", []
     if isinstance(value, float):
         return "f64", []
+    if is_file(value):
+        return "u8", [None]
+    if isinstance(value, Mapping):
+        raise ValueError(
+            f"'{name}' of item {number} is a dict, and a field cannot be one: put its values beside the others, "
+            f"such as {', '.join(repr(f'{name}_{key}') for key in list(value)[:2])}"
+        )
+    if is_pil(value) and len(value.getbands()) > 1:
+        return "u8", [None, None, 3]
     if str(getattr(value, "dtype", "")) == "torch.bfloat16":
         return "bf16", list(value.shape)
     try:
         array = numpy.asarray(value)
-        dtype = FieldSpec(name, "u8" if array.dtype.name == "bool" else array.dtype.name, array.shape).dtype
+        dtype = FieldSpec(name, array.dtype.name, array.shape).dtype
     except (ValueError, TypeError) as error:
         raise ValueError(f"'{name}' of item {number}, a {type(value).__name__}, makes no array: {error}") from error
-    if hasattr(value, "getbands") and array.ndim >= 2:  # PIL: photographs differ in size
-        return dtype, [None, None, *array.shape[2:]]
-    return dtype, list(array.shape)
+    return dtype, [None, None] if is_pil(value) else list(array.shape)  # photographs differ in size

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypedDict, TypeVar
 
-from penstock._penstock import Dataset, InputContext, Loader, Stats, Step, ThreadBudget
+from penstock._penstock import Dataset, Fault, InputContext, Loader, Report, Stats, Step, ThreadBudget
 from penstock._trainers import AccumulationLoop, Samples
 
 Batch = TypeVar("Batch")
@@ -49,7 +50,8 @@ class PassLoader(ABC, Generic[Batch]):
     """Each `for` loop is one pass over `dataset`, which ends in batch; the next pass is read ahead.
 
     A loop that was left early, by break, cannot be continued: the next one begins the next pass. After
-    load_state_dict the first loop continues where the saved one was.
+    load_state_dict the first loop continues where the saved one was; docs/trainers.md has a table of what
+    a state saved at each place resumes with.
     """
 
     def __init__(
@@ -73,13 +75,25 @@ class PassLoader(ABC, Generic[Batch]):
         ):
             self._steps = run(dataset).size  # of orders that are not the plan's own
         # A finite dataset is repeated, pass by pass; an endless one is one pass.
-        self._loader = run(dataset if self._steps is None else dataset.repeat())
+        try:
+            self._loader = run(dataset if self._steps is None else dataset.repeat())
+        except ValueError as error:
+            if self._steps is None:
+                raise
+            run(dataset)  # where this raises, the plan is wrong without it, too
+            raise ValueError(f"DataLoader repeats its plan, pass by pass, and this plan cannot be repeated: leave out its repeat() ({error})") from None
         self._plan = dataset
         self._position = 0  # the next step
         self._loop = 0  # which `for` is the current one
+        self._is_fresh = True  # no loop has begun since the loader was made, or a state was loaded
+        self._moved_by = "a newer loop"  # what ended the loop before it
+        # Whether the last step was the last of a pass, whose loop has not ended: in this one, or where a state was saved.
+        self._in_last_step = False
+        self._was_placed = False  # by load_state_dict or set_epoch
         # Of a trainer that asks for batches by number: the first step of its pass, once it has begun to ask or
         # has said which.
         self._asked_pass: int | None = None
+        self._is_asked_in_loop = False  # over batch_sampler
         self._says_epochs = False
         self._asked = AccumulationLoop()
 
@@ -111,12 +125,15 @@ class PassLoader(ABC, Generic[Batch]):
 
     @property
     def epoch(self) -> int:
-        """The pass that the next batch is of, from 0: where a resumed run's loop over epochs begins."""
-        return 0 if self._steps is None else self._position // max(self._steps, 1)
+        """The pass of the current loop; between loops that of the next batch. From 0: where a resumed run's
+        loop over epochs begins."""
+        if not self._steps:
+            return 0
+        return (self._position - self._in_last_step) // self._steps
 
     @property
     def loader(self) -> Loader:
-        """The Loader beneath: its stats, faults and digest."""
+        """The Loader beneath: its digest, and other facts of it."""
         return self._loader
 
     def __len__(self) -> int:
@@ -136,20 +153,26 @@ class PassLoader(ABC, Generic[Batch]):
         return True
 
     def __iter__(self) -> Iterator[Batch]:
-        if self._plan.is_stream and self._loop > 0 and self._loader.has_ended():
+        if self._plan.is_stream and not self._is_fresh and self._loader.has_ended():
             raise RuntimeError(
                 "this loader reads a stream, whose records come once, and it has ended: make a new queue or generator, "
                 "and a new loader, for another pass"
             )
-        self._begin_pass()
-        return self._pass(self._loop)
+        return self._pass()
 
     def _begin_pass(self) -> None:
-        if self._steps is not None and self._loop > 0 and self._position % max(self._steps, 1) != 0:
+        if self._steps is not None and not self._is_fresh and self._position % max(self._steps, 1) != 0:
             self._seek(self._position - self._position % self._steps + self._steps)
-        self._loop += 1
+        self._begin_loop("a newer loop over this loader has begun")
+        self._in_last_step = False
         self._asked_pass = None
         self._asked.end()
+
+    def _begin_loop(self, moved_by: str) -> None:
+        """A loop that runs cannot continue, and says why."""
+        self._loop += 1
+        self._is_fresh = False
+        self._moved_by = moved_by
 
     def set_epoch(self, epoch: int) -> None:
         """The next loop is pass `epoch`, from 0: what trainers say before each of their epochs. Passes
@@ -163,11 +186,13 @@ class PassLoader(ABC, Generic[Batch]):
             return
         self._asked_pass = epoch * steps
         self._says_epochs = True
-        if self._loop == 0 and self._position // steps == epoch:
+        self._was_placed = True
+        if self._is_fresh and self.epoch == epoch:
             return
+        self._in_last_step = False
         if self._position != epoch * steps:
             self._seek(epoch * steps)
-        self._loop += 1  # a loop that runs cannot continue
+        self._begin_loop("set_epoch() has moved this loader")
 
     def _batch_of_pass(self, number: int) -> Batch:
         """Step `number` of the current pass: for trainers that ask by number. After the last, 0 is the next pass's."""
@@ -175,47 +200,79 @@ class PassLoader(ABC, Generic[Batch]):
         if not 0 <= number < steps:
             raise IndexError(f"a pass has {steps} steps, found {number}")
         if self._asked_pass is None:
+            if number > 0 and self._position == 0 and not self._was_placed:
+                self._warn_of_pass_0(number)
             self._asked_pass = self._position - self._position % steps
         elif number == 0 and self._position == self._asked_pass + steps and not (steps == 1 and self._says_epochs):
             self._asked_pass += steps
         if self._position != self._asked_pass + number:
             self._seek(self._asked_pass + number)
-        self._loop += 1
+        self._begin_loop("batches were asked for by number")
         self._asked.begin()
         step = next(self._loader)
         self._position = step.number + 1
         self._asked.end_of_dataloader = self._position % steps == 0
+        self._in_last_step = self._is_asked_in_loop and self._asked.end_of_dataloader
         return self._convert(step)
 
+    def _begin_asking(self) -> None:
+        self._begin_pass()
+        self._is_asked_in_loop = True
+
     def _end_asking(self) -> None:
+        self._is_asked_in_loop = self._in_last_step = False
         self._asked.end()
 
-    def _pass(self, loop: int) -> Iterator[Batch]:
-        if self._steps == 0:
+    def _warn_of_pass_0(self, number: int) -> None:
+        warnings.warn(
+            f"the first batch asked for is number {number} of pass 0, as by skip_first_batches({number}): a run that resumes "
+            "in a later epoch needs loader.set_epoch(epoch) before it, or the loader's state, as "
+            "accelerator.register_for_checkpointing(loader) saves and loads it; in epoch 0 set_epoch(0) says so",
+            stacklevel=2,
+        )
+
+    def _pass(self) -> Iterator[Batch]:
+        # Begins with its first batch: trainers make an iterator, and only then load a state or say which epoch it is.
+        has_ended = self._in_last_step and self._is_fresh  # where the state was saved: nothing is left of its pass
+        self._begin_pass()
+        if self._steps == 0 or has_ended:
             return
+        loop = self._loop
         with AccumulationLoop() as accumulation:
-            while not accumulation.end_of_dataloader:
-                if loop != self._loop:
-                    raise RuntimeError(
-                        "a newer loop over this loader has begun, so this one cannot continue: "
-                        "run one loop at a time, or use a second loader"
-                    )
-                step = next(self._loader, None)
-                if step is None:
-                    return
-                self._position = step.number + 1
-                accumulation.end_of_dataloader = self._steps is not None and self._position % self._steps == 0
-                batch = self._convert(step)
-                del step  # a slot is free as soon as the caller releases the batch
-                yield batch
-                del batch
+            try:
+                while not accumulation.end_of_dataloader:
+                    if loop != self._loop:
+                        raise RuntimeError(
+                            f"{self._moved_by}, so this loop cannot continue: begin a new one, `for batch in loader`; "
+                            "loops at the same time need a loader each"
+                        )
+                    step = next(self._loader, None)
+                    if step is None:
+                        return
+                    self._position = step.number + 1
+                    accumulation.end_of_dataloader = self._steps is not None and self._position % self._steps == 0
+                    self._in_last_step = accumulation.end_of_dataloader
+                    batch = self._convert(step)
+                    del step  # a slot is free as soon as the caller releases the batch
+                    yield batch
+                    del batch
+            finally:
+                if loop == self._loop:
+                    self._in_last_step = False
 
     def _seek(self, step: int) -> None:
         self._loader._seek(step)  # type: ignore[attr-defined]  # not in the stub
         self._position = step
 
     def state_dict(self) -> dict[str, Any]:
-        """What was delivered so far: save it beside your checkpoint; see Loader.state_dict."""
+        """What was delivered so far: save it beside your checkpoint; see Loader.state_dict.
+
+        Saved inside a loop at its last step, it resumes with the rest of that pass, which is empty; after the
+        loop, with the next pass. After a `break` it resumes with what the loop left: where your epochs are
+        shorter than the data, put .take(steps) behind batch, or call set_epoch(epoch + 1) before you save.
+        """
+        if self._in_last_step:
+            return self._loader._state_in_last_step_of_pass()  # type: ignore[attr-defined]  # not in the stub
         return self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -225,16 +282,27 @@ class PassLoader(ABC, Generic[Batch]):
         """
         self._loader.load_state_dict(state)
         self._position = int(state["step"])
-        self._loop = 0
+        self._in_last_step = bool(state.get("in_last_step_of_pass"))
+        self._begin_loop("load_state_dict() has moved this loader")
+        self._is_fresh = True
+        self._was_placed = True
         self._asked_pass = None
+
+    def report(self) -> Report:
+        """A page on where the time went, and what would help; see Loader.report."""
+        return self._loader.report()
+
+    def faults(self) -> list[Fault]:
+        """The bad samples so far; see Loader.faults."""
+        return self._loader.faults()
 
     def stats(self) -> Stats:
         """Where the time went."""
         return self._loader.stats()
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self, *, window: float = 5.0) -> dict[str, Any]:
         """As Loader.progress: for tqdm's set_postfix."""
-        return self._loader.progress()
+        return self._loader.progress(window=window)
 
     def stop(self) -> None:
         """Joins the threads; load_state_dict starts the loader again."""

@@ -55,12 +55,17 @@ class Steps:
         return len(self._loader)
 
     def __iter__(self) -> Iterator[list[int]]:
-        self._loader._begin_pass()
+        self._loader._begin_asking()
         try:
             for step in range(len(self)):
                 yield [step]
         finally:
             self._loader._end_asking()
+
+    @property
+    def sampler(self) -> Steps:
+        """What Lightning tells its epochs, set_epoch."""
+        return self
 
     def set_epoch(self, epoch: int) -> None:
         """As DataLoader.set_epoch."""

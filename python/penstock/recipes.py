@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from penstock import augment as pa
+from penstock._calls import check_options
 from penstock._penstock import (
     ImageView,
     RandomErasing,
@@ -107,6 +108,7 @@ def imagenet_train(
 
     Source  torchvision's references/classification
     """
+    check_options(imagenet_train, mixing, list(Mixing.__annotations__))
     crop = random_resized_crop(size, scale=scale, ratio=ratio)
     images = _epoch(data, repeats).map(
         decode_image(crop=crop, flip=flip, filter=filter, channels=channels, tolerant=tolerant, index=index)
@@ -395,6 +397,7 @@ def cifar_train(
 
     Source  He et al.: Deep Residual Learning (CVPR 2016), section 4.2
     """
+    check_options(cifar_train, mixing, list(Mixing.__annotations__))
     images = data.shuffle().map(crop_image(crop=random_crop(size, padding=padding), flip=0.5))
     return _finished(images, batch, augment, augment_on_device, mean=mean, std=std, erase=erase, mixing=mixing)
 

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from penstock._calls import ELSEWHERE, check_options
 from penstock._passes import LoaderOptions, PassLoader
-from penstock._penstock import Dataset, DeviceBatch, InputContext, Step
+from penstock._penstock import Dataset, DeviceBatch, InputContext, Step, pad
+from penstock._structure import Branch, Flat, Leaf, length_of, structure_of
 from penstock._trainers import Steps
 
 if TYPE_CHECKING:
@@ -30,6 +32,27 @@ if TYPE_CHECKING:
 __all__ = ["DataLoader", "Tensors", "from_dataset", "as_tensors", "as_nested", "current_context", "current_device"]
 
 Tensors = dict[str, torch.Tensor]
+
+# What torch's DataLoader has, and where it is in this one.
+_OF_TORCH = {
+    **ELSEWHERE,
+    "batch_size": "it is the plan's: .batch(256) at its end, the global batch",
+    "drop_last": "it is the plan's: .batch(256, remainder='drop')",
+    "num_workers": "it is threads: by default one for each core that the process may use",
+    "workers": "it is threads: by default one for each core that the process may use",
+    "prefetch_factor": "it is depth",
+    "collate_fn": "it is collate, which gets the dict of a batch's tensors",
+    "pin_memory_device": "it is devices",
+}
+# And in from_dataset.
+_OF_DATASET = {
+    **_OF_TORCH,
+    "num_workers": "it is workers=2, processes, where the items' code holds the GIL for long; other items need none: threads read them",
+    "sampler": "make the plan yourself: DataLoader(ps.Dataset(data).sample(weights).batch(8)), or .select(numbers)",
+    "batch_sampler": "make the plan yourself: DataLoader(ps.Dataset(data).select(numbers).batch(8))",
+    "generator": "it is seed",
+    "worker_init_fn": "leave it out: seed seeds the random numbers of items where there are workers",
+}
 
 
 def as_tensors(batch: DeviceBatch) -> Tensors:
@@ -116,6 +139,12 @@ class DataLoader(PassLoader[Any]):
         collate: Callable[[Tensors], Any] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(
+                f"DataLoader takes a plan, found {type(dataset).__name__}: for a data set of your own, "
+                "penstock.torch.from_dataset(data, 8, shuffle=True)"
+            )
+        check_options(DataLoader, options, list(LoaderOptions.__annotations__), _OF_TORCH)
         devices = [current_device()] if devices is None else devices
         super().__init__(dataset, devices, depth, split, context or current_context(), options)
         self._collate = collate
@@ -159,40 +188,70 @@ def from_dataset(
     drop_last: bool = False,
     workers: int = 0,
     fields: Any = None,
+    text_bytes: int = 4096,
     collate: Callable[[Tensors], Any] | None = None,
     **options: Any,
 ) -> DataLoader:
     """A loader of a map-style data set, an object with __len__ and __getitem__, as
     torch.utils.data.DataLoader(dataset, batch_size, shuffle=..., drop_last=...) is one.
 
-    Items that are tuples come as lists of tensors, dicts as dicts, single values as one tensor.
+    Batches have the form of the first item: of a dict a dict, of a namedtuple a namedtuple, of a tuple a list,
+    also in one another; of numbers, arrays, tensors and PIL images a tensor; of a text or bytes a list of them.
+    For texts on a GPU the host waits for the batch, since they come back from there.
 
     `batch_size`  the global batch, over all devices and processes.
     `seed`        of the shuffle, and of what is random in the items where there are `workers`.
     `workers`     processes, for items whose code holds the GIL for long; see Dataset(data).
-    `fields`      as for Dataset(data), where items differ or types should be others.
+    `fields`      as for Dataset(data), where items differ or types should be others; then items are flat, and
+                  texts are u8 [?].
+    `text_bytes`  room in a batch for each text: a longer one is a fault, which says so.
+    `collate`     gets the dict of a batch's fields, in place of the form above: 'meta.id' of a dict in a dict,
+                  '0' of a tuple, and of a text 'name' u8 [rows, text_bytes] and 'name.bytes' i64 [rows].
     The rest      as for DataLoader.
 
     Errors  as Dataset(data); ValueError  items of different sizes, which cannot lie in a batch
     """
-    first = dataset[0] if len(dataset) else ()
+    check_options(from_dataset, options, ["devices", "depth", "split", "context", "copy", *LoaderOptions.__annotations__], _OF_DATASET)
+    structure = structure_of(dataset[0] if len(dataset) else ())
+    leaves = list(structure.leaves())
+    texts = [leaf.name for leaf in leaves if leaf.text is not None] if fields is None else []
     names = None
-    if isinstance(first, tuple) and not hasattr(first, "_fields"):
-        names = [str(position) for position in range(len(first))]
-    plan = Dataset(dataset, fields=fields, names=None if fields is not None else names, workers=workers)
+    if fields is None and (texts or _is_deep(structure)):
+        plan = Dataset(Flat(dataset, structure, text_bytes), workers=workers)
+        for name in texts:
+            plan = plan.map(pad(name, text_bytes, lengths=length_of(name)))
+    else:
+        if fields is None and isinstance(structure, Branch) and structure.kind is list:
+            names = [leaf.name for leaf in leaves]
+        plan = Dataset(dataset, fields=fields, names=names, workers=workers)
     plan = plan if seed is None else plan.seed(seed)
     plan = plan.shuffle() if shuffle else plan
     plan = plan.batch(batch_size, remainder="drop" if drop_last else "keep")
-    if collate is None and isinstance(first, tuple):
-        collate = _as_list
-    elif collate is None and not isinstance(first, Mapping):
-        collate = _as_one
+    if collate is None:
+        collate = _as_fields(structure) if fields is not None else _as_items(structure)
     return DataLoader(plan, collate=collate, **options)
 
 
-def _as_list(batch: Tensors) -> list[torch.Tensor]:
-    return [tensor for name, tensor in batch.items() if name != "valid"]
+def _is_deep(structure: Leaf | Branch) -> bool:
+    return isinstance(structure, Branch) and any(isinstance(child, Branch) for child in structure.children.values())
 
 
-def _as_one(batch: Tensors) -> torch.Tensor:
-    return next(iter(batch.values()))
+def _as_items(structure: Leaf | Branch) -> Callable[[Tensors], Any]:
+    """Puts the fields of a batch together as the first item is."""
+
+    def rebuild(batch: Tensors) -> Any:
+        found = structure.rebuild(batch)
+        if isinstance(found, dict) and "valid" in batch:
+            found.setdefault("valid", batch["valid"])
+        return found
+
+    return rebuild
+
+
+def _as_fields(structure: Leaf | Branch) -> Callable[[Tensors], Any] | None:
+    """The fields that were given, as a list where items are tuples, and alone where they are no dicts."""
+    if isinstance(structure, Leaf):
+        return lambda batch: next(iter(batch.values()))
+    if structure.kind is dict:
+        return None
+    return lambda batch: [tensor for name, tensor in batch.items() if name != "valid"]

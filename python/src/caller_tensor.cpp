@@ -20,9 +20,7 @@ std::string package_of(nb::handle value) {
 
 std::optional<DType> to_dtype(const nb::dlpack::dtype& given) {
   if (given.lanes != 1) return std::nullopt;
-  for (const DType dtype :
-       {DType::u8, DType::i8, DType::u16, DType::i16, DType::u32, DType::i32, DType::u64,
-        DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64}) {
+  for (const DType dtype : kDTypes) {
     const dlpack::DataType ours = dlpack::type_of(dtype);
     if (ours.code == given.code && ours.bits == given.bits) return dtype;
   }
@@ -74,9 +72,7 @@ CallerTensor::CallerTensor(nb::handle value, const std::string& what) {
   if (!is_dense(array))
     refuse(what, "a " + type + " that is not contiguous: give a contiguous one");
   const nb::dlpack::dtype given = array.dtype();
-  const std::optional<DType> dtype = bf16                          ? DType::bf16
-                                     : given.code == dlpack::kBool ? DType::u8
-                                                                   : to_dtype(given);
+  const std::optional<DType> dtype = bf16 ? DType::bf16 : to_dtype(given);
   if (!dtype)
     throw std::invalid_argument(
         what + ": penstock has no dtype for " +

@@ -6,12 +6,9 @@ namespace penstock::python {
 
 namespace {
 
-constexpr std::array kDTypes{DType::u8,  DType::i8,   DType::i16, DType::u16,
-                             DType::i32, DType::u32,  DType::i64, DType::u64,
-                             DType::f16, DType::bf16, DType::f32, DType::f64};
 constexpr std::array<std::string_view, kDTypes.size()> kNumpyNames{
-    "uint8", "int8",   "int16",   "uint16",   "int32",   "uint32",
-    "int64", "uint64", "float16", "bfloat16", "float32", "float64"};
+    "uint8",  "int8",    "int16",    "uint16",  "int32",   "uint32", "int64",
+    "uint64", "float16", "bfloat16", "float32", "float64", "bool"};
 
 Device one_device(nb::handle given) {
   Device device;

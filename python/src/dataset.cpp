@@ -239,8 +239,10 @@ list; shuffled, sharded, repeated and resumed as any source. Or the records of a
 arrive: Dataset(queue).
 
 An item is a dict by field name; a tuple, whose parts `names` names; or a single value, the field
-"item". Values are arrays and tensors, PIL images (u8 [H,W,C]), numbers, bytes and strings (u8 [?]).
-`fields` says what they are, as in map_function; by default the first, the middle and the last
+"item". Values are arrays and tensors, numbers, bytes and strings (u8 [?]), PIL images (RGB as u8 [H,W,3],
+grey levels as u8 [H,W]), and the dicts {"bytes", "path"} of Hugging Face's encoded images (u8 [?]).
+`fields` says what they are, as in map_function, and (None, None, 3) or 1 or 4 what PIL images of any mode
+become; by default the first, the middle and the last
 item do, and an extent in which these differ may differ.
 
 The loader's threads call data[i], with the GIL. Where the code holds it for long, give `workers`:
@@ -300,6 +302,23 @@ Errors  TypeError  the plan is endless, or reads a stream)")
            " A pickled plan has an empty one of its own in its place.")
               .c_str())
       .def("__bool__", [](const Dataset&) { return true; })
+      // What users of other libraries type first.
+      .def(
+          "__iter__",
+          [](const Dataset&) -> nb::object {
+            throw nb::type_error(
+                "a Dataset is a plan: for step in dataset.batch(8).loader(), or batches of tensors "
+                "by penstock.torch.DataLoader(dataset.batch(8))");
+          },
+          nb::sig("def __iter__(self) -> typing.NoReturn"))
+      .def(
+          "__getitem__",
+          [](const Dataset&, nb::handle) -> nb::object {
+            throw nb::type_error(
+                "a Dataset is a plan, which has no [...]: dataset.select([7]) chooses samples, and "
+                "next(dataset.batch(8).loader())[\"image\"] is a field of the first batch");
+          },
+          "key"_a, nb::sig("def __getitem__(self, key: typing.Any) -> typing.NoReturn"))
       .def_prop_ro("fields", &Dataset::fields, docs::dataset_fields)
       .def_prop_ro(
           "class_names",

@@ -29,9 +29,10 @@ std::byte* data_of(nb::handle array, int flags) {
 std::optional<DType> dtype_of_format(const char* format) {
   if (format == nullptr) return DType::u8;
   static constexpr std::pair<char, DType> kLetters[] = {
-      {'B', DType::u8},  {'?', DType::u8},  {'b', DType::i8},  {'h', DType::i16}, {'H', DType::u16},
-      {'i', DType::i32}, {'I', DType::u32}, {'l', DType::i64}, {'L', DType::u64}, {'q', DType::i64},
-      {'Q', DType::u64}, {'e', DType::f16}, {'f', DType::f32}, {'d', DType::f64}};
+      {'B', DType::u8},  {'?', DType::boolean}, {'b', DType::i8},  {'h', DType::i16},
+      {'H', DType::u16}, {'i', DType::i32},     {'I', DType::u32}, {'l', DType::i64},
+      {'L', DType::u64}, {'q', DType::i64},     {'Q', DType::u64}, {'e', DType::f16},
+      {'f', DType::f32}, {'d', DType::f64}};
   for (const auto& [letter, dtype] : kLetters)
     if (format[0] == letter && format[1] == '\0') return dtype;
   return std::nullopt;
@@ -44,8 +45,7 @@ struct Known {
 };
 
 Known known_array(nb::object array, const std::string& what) {
-  std::string name = nb::cast<std::string>(array.attr("dtype").attr("name"));
-  if (name == "bool") name = "uint8";
+  const auto name = nb::cast<std::string>(array.attr("dtype").attr("name"));
   DType dtype{};
   try {
     dtype = parse_dtype(name);
@@ -91,6 +91,11 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
   }
   if (is_torch_bf16(value)) return torch_bf16(value);
   if (nb::hasattr(value, "dtype")) return numpy().attr("asarray")(value);
+  if (PyDict_Check(given) != 0 || nb::hasattr(value, "getbands")) {
+    const nb::object plain = nb::module_::import_("penstock._items")
+                                 .attr("as_plain")(field.name, value, to_tuple(field.shape));
+    return PyBytes_Check(plain.ptr()) != 0 ? as_array(plain, field) : plain;
+  }
   const auto shown = [&] {
     const std::string text = repr_of(value);
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
@@ -98,11 +103,12 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
   try {
     const nb::object plain = numpy().attr("asarray")(value);
     if (nb::hasattr(value, "__array_interface__") || nb::hasattr(value, "__array__")) return plain;
-    // numpy would take None for not-a-number, and 1.5 for 1.
+    // numpy would take None for not-a-number, 1.5 for 1, and 2 for True.
     const auto kind = nb::cast<std::string>(plain.attr("dtype").attr("kind"));
-    const bool is_whole = field.dtype != DType::f16 && field.dtype != DType::bf16 &&
-                          field.dtype != DType::f32 && field.dtype != DType::f64;
-    if (kind == "O" || (kind == "f" && is_whole && is_true(plain.attr("size")))) refuse(shown());
+    const bool is_real = field.dtype == DType::f16 || field.dtype == DType::bf16 ||
+                         field.dtype == DType::f32 || field.dtype == DType::f64;
+    const bool loses = field.dtype == DType::boolean ? kind != "b" : kind == "f" && !is_real;
+    if (kind == "O" || (loses && is_true(plain.attr("size")))) refuse(shown());
     return numpy().attr("asarray")(value, numpy_dtype(field.dtype));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError) &&
@@ -131,6 +137,18 @@ Known as_dtype(nb::object array, const FieldSpec& field) {
   return {converted, field.dtype};
 }
 
+// np.array([]), as of an image without boxes, is no rows of any type.
+nb::object with_no_rows(nb::object array, const FieldSpec& field) {
+  const auto wanted = field.shape.extents();
+  if (wanted.empty() || wanted[0] != kDynamic || is_true(array.attr("size"))) return array;
+  if (!array.attr("ndim").equal(nb::int_(1)) || std::ranges::count(wanted.subspan(1), kDynamic) > 0)
+    return array;
+  nb::list extents;
+  extents.append(0);
+  for (const std::int64_t extent : wanted.subspan(1)) extents.append(extent);
+  return numpy().attr("empty")(nb::tuple(extents), numpy_dtype(field.dtype));
+}
+
 }  // namespace
 
 bool fits(std::span<const std::int64_t> extents, const Shape& wanted) {
@@ -155,7 +173,7 @@ nb::module_ numpy() {
 }
 
 nb::object numpy_dtype(DType dtype) {
-  static std::array<PyObject*, static_cast<std::size_t>(DType::f64) + 1> known{};
+  static std::array<PyObject*, kDTypes.size()> known{};
   PyObject*& kept = known.at(static_cast<std::size_t>(dtype));
   if (kept != nullptr) return nb::borrow(kept);
   try {
@@ -220,7 +238,7 @@ bool HostArray::take_dense(PyObject* value, const FieldSpec& field) {
 
 HostArray::HostArray(nb::handle value, const FieldSpec& field) {
   if (take_number(value.ptr(), field) || take_dense(value.ptr(), field)) return;
-  const Known known = as_dtype(as_array(value, field), field);
+  const Known known = as_dtype(with_no_rows(as_array(value, field), field), field);
   // ascontiguousarray would turn a scalar into a row.
   array_ = numpy().attr("require")(known.array, nb::none(), "C");
   view_ = ConstTensorView(data_of(bits_of(array_, known.dtype), PyBUF_C_CONTIGUOUS), known.dtype,

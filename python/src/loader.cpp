@@ -1,5 +1,6 @@
 // What runs: loaders, their steps and batches, where the time went.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -610,6 +611,12 @@ digests it waits as `digest` does.)")
               "def load_state_dict(self, state: collections.abc.Mapping[str, typing.Any] | str) "
               "-> None"),
           docs::loader_restore)
+      .def("_state_in_last_step_of_pass",
+           [](const LoaderHandle& self) {
+             LoaderState state = without_gil([&] { return self->loader().state(); });
+             state.in_last_step_of_pass = true;
+             return to_dict(state);
+           })
       .def(
           "_seek",
           [](const LoaderHandle& self, std::uint64_t step) {
@@ -649,17 +656,20 @@ digests it waits as `digest` does.)")
 digest does.)")
       .def(
           "progress",
-          [](const LoaderHandle& self) {
-            const Stats stats = without_gil([&] { return self->loader().stats(); });
+          [](const LoaderHandle& self, double window) {
+            const Stats stats = self->recent(window);
             nb::dict progress;
-            progress["samples_per_s"] = rate_of(stats);
-            progress["stall"] = stats.stall_fraction;
+            progress["samples_per_s"] = std::round(10 * rate_of(stats)) / 10;
+            progress["stall"] = std::round(1000 * stats.stall_fraction) / 1000;
             progress["bottleneck"] = std::string(stats.bottleneck());
             return progress;
           },
-          nb::sig("def progress(self) -> dict[str, typing.Any]"),
-          R"(Samples a second, the share of the time that the loop waited, and what for: short, for
-tqdm's set_postfix(loader.progress()).)")
+          nb::kw_only(), "window"_a = 5.0,
+          nb::sig("def progress(self, *, window: float = 5.0) -> dict[str, typing.Any]"),
+          R"(Samples a second, the share of the time that the loop waited, and the stage that it waited for longest,
+or "consumer" where the input keeps up. Short, for tqdm's set_postfix(loader.progress()).
+
+Units  of the time since a call `window` seconds ago, or up to twice that: call it at each step or every few)")
       .def("samples_per_device",
            reading([](const Loader& loader) { return loader.samples_per_device(); }),
            docs::loader_samples_per_device)

@@ -76,6 +76,23 @@ void RunningLoader::rewind() {
   without_gil([&] { loader_.rewind(); });
 }
 
+Stats RunningLoader::recent(double window) {
+  const Stats now = without_gil([&] { return loader_.stats(); });
+  if (now.seconds < next_before_.seconds) before_ = next_before_ = {};  // it has begun again
+  if (now.seconds - next_before_.seconds >= window) before_ = std::exchange(next_before_, now);
+  if (before_.seconds == 0) return now;
+  Stats since = now;
+  since.samples -= before_.samples;
+  since.seconds -= before_.seconds;
+  since.consume_s -= before_.consume_s;
+  for (std::size_t stage = 0; stage < since.stages.size(); ++stage) {
+    since.stages[stage].wait_s -= before_.stages[stage].wait_s;
+    since.stages[stage].busy_s -= before_.stages[stage].busy_s;
+  }
+  since.stall_fraction = since.wait_s() / since.seconds;
+  return since;
+}
+
 void RunningLoader::set_weights(std::uint64_t step, std::vector<double> weights) {
   const Turn turn = take_turn(turn_);
   without_gil([&] { loader_.set_weights(step, std::move(weights)); });

@@ -29,6 +29,10 @@ class RunningLoader {
   void rewind();
   void set_weights(std::uint64_t step, std::vector<double> weights);
 
+  /// Where the time went since a call that was made `window` seconds ago, or up to twice that; in the whole run where
+  /// it is younger. Needs the GIL.
+  [[nodiscard]] Stats recent(double window);
+
   /// Ends the data for all threads that wait. Any thread.
   void stop() noexcept;
 
@@ -39,6 +43,8 @@ class RunningLoader {
  private:
   Loader loader_;
   std::timed_mutex turn_;
+  Stats before_{};       // where the time that recent() looks at begins
+  Stats next_before_{};  // where that of later calls will
 };
 
 /// What a Python object owns of a RunningLoader. Dropped without the GIL: the last one joins

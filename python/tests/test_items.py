@@ -44,7 +44,7 @@ def test_every_item_comes_once_in_the_plans_order(workers):
 @WORKERS
 def test_items_may_be_tuples_dicts_and_single_values(workers):
     dataset = ps.Dataset(items.Tuples(10), names=("a", "b", "c"), workers=workers)
-    assert [str(field) for field in dataset.fields] == ["a i64 [2,3]", "b f64 []", "c u8 []"]
+    assert [str(field) for field in dataset.fields] == ["a i64 [2,3]", "b f64 []", "c bool []"]
     step = next(dataset.batch(10).loader())
     assert step["a"].numpy()[9].tolist() == [[9] * 3] * 2
     assert step["b"].numpy().tolist() == list(range(10)) and step["c"].numpy().tolist() == [1, 0] * 5
@@ -349,6 +349,107 @@ def test_values_of_other_types_are_taken_where_no_number_changes():
 
 def _same(z):
     return z.reshape(1)
+
+
+def test_truth_values_stay_so():
+    records = [{"a": n % 2 == 0, "b": np.bool_(True), "c": np.array([n > 1, False]), "d": [True, n == 0], "e": n % 2 == 0} for n in range(3)]
+    dataset = ps.Dataset(records)
+    assert [str(field) for field in dataset.fields] == ["a bool []", "b bool []", "c bool [2]", "d bool [2]", "e bool []"]
+    step = next(dataset.batch(3).loader())
+    for name in "abcde":
+        assert step[name].numpy().dtype == np.bool_ and step[name].numpy().tolist() == [np.asarray(record[name]).tolist() for record in records]
+    # Numbers are asked for, or refused.
+    assert next(ps.Dataset(records[:1], fields={"a": ("u8", ())}).batch(1).loader())["a"].numpy().tolist() == [1]
+    for wrong in (1, np.uint8(1), [1]):
+        with pytest.raises(ps.DataError, match=r"bool"):
+            next(ps.Dataset([{"a": wrong}], fields={"a": ("bool", np.shape(wrong))}).batch(1).loader())
+
+
+def test_an_item_without_boxes_has_none_of_its_fields_type():
+    boxes = [np.zeros((2, 4), np.float32), np.array([]), [], np.zeros((1, 4), np.float32)]
+    for order in ([0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 1, 0]):
+        dataset = ps.Dataset([{"boxes": boxes[n], "mask": np.array([True] * len(boxes[n]))} for n in order])
+        assert [str(field) for field in dataset.fields] == ["boxes f32 [?,4]", "mask bool [?]"]
+        step = next(dataset.map(ps.pad("boxes", 3, lengths="count")).map(ps.pad("mask", 3)).batch(4).loader())
+        assert step["count"].numpy().tolist() == [[2, 0, 0, 1][n] for n in order]
+        assert step["mask"].numpy().sum(axis=1).tolist() == step["count"].numpy().tolist()
+
+
+def test_files_of_hugging_face_are_encoded_images(tmp_path):
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    pillow.new("RGB", (8, 8), (9, 8, 7)).save(tmp_path / "a.png")
+    file = {"bytes": (tmp_path / "a.png").read_bytes(), "path": None}
+    records = [{"image": one, "label": 1} for one in (file, {"bytes": None, "path": str(tmp_path / "a.png")}, {"bytes": file["bytes"]})]
+    dataset = ps.Dataset(records)
+    assert str(dataset.fields[0]) == "image u8 [?]"
+    step = next(dataset.map(ps.decode_image(crop=ps.resize_to(4))).batch(3).loader())
+    assert (step["image"].numpy() == (9, 8, 7)).all()
+    missing = [*records, {"image": {"bytes": None, "path": str(tmp_path / "b.png")}, "label": 1}]
+    with pytest.raises(ps.DataError, match="sample 3 .*No such file.*b.png"):
+        next(ps.Dataset(missing, fields={"image": ("u8", (None,)), "label": ("i64", ())}).map(ps.decode_image(crop=ps.resize_to(4))).batch(4).loader())
+
+
+@pytest.mark.parametrize(
+    ("modes", "field", "shape"),
+    [
+        (["RGB", "L", "RGB", "RGB", "RGB"], "u8 [?,?,3]", (4, 4, 3)),  # not looked at: the first, the middle and the last are
+        (["L", "L", "RGB", "L", "L"], "u8 [?,?,3]", (4, 4, 3)),
+        (["RGB", "P", "LA", "RGBA", "CMYK"], "u8 [?,?,3]", (4, 4, 3)),
+        (["CMYK"] * 3, "u8 [?,?,3]", (4, 4, 3)),
+        (["RGBA"] * 3, "u8 [?,?,3]", (4, 4, 3)),
+    ],
+)
+def test_pil_images_of_any_mode_are_of_one(modes, field, shape):
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    images = [pillow.new("RGB", (6, 5), (200, 100, 50)).convert(mode) for mode in modes]
+    dataset = ps.Dataset(images, names=["image"])
+    assert str(dataset.fields[0]) == "image " + field
+    step = next(dataset.map(ps.crop_image(crop=ps.resize_to(4))).batch(len(modes)).loader())
+    assert step["image"].shape == (len(modes), *shape)
+    assert step["image"].numpy()[:, 0, 0].tolist() == [list(image.convert("RGB").getpixel((0, 0))) for image in images]
+
+
+def test_pil_images_that_would_lose_something_say_so():
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    grey = [pillow.new("L", (4, 4), 7)] * 2
+    images = [*grey, pillow.new("RGB", (4, 4), (200, 100, 50)), *grey, *grey]
+    with pytest.raises(ps.DataError, match=r"mode RGB here, and one of grey levels.*fields=\{'item': \('u8', \(None, None, 3\)\)\}.* \(None, None, 1\) for grey"):
+        list(ps.Dataset(images).map(_first_row, outputs={"item": ("u8", (4,))}).batch(7).loader())
+    for channels, expected in [(3, [[7, 7, 7], [200, 100, 50]]), (1, [[7], [124]])]:
+        dataset = ps.Dataset([images[0], images[2]], fields={"item": ("u8", (None, None, channels))})
+        step = next(dataset.map(ps.crop_image(crop=ps.resize_to(4), field="item")).batch(2).loader())
+        assert step["item"].numpy()[:, 0, 0].tolist() == expected
+    alpha = ps.Dataset([pillow.new("RGBA", (4, 4), (1, 2, 3, 4))] * 2, fields={"item": ("u8", (None, None, 4))})
+    assert next(alpha.map(_first_pixel, outputs={"item": ("u8", (4,))}).batch(2).loader())["item"].numpy().tolist() == [[1, 2, 3, 4]] * 2
+    wide = [pillow.new("RGB", (4, 4)), pillow.new("I;16", (4, 4))]
+    with pytest.raises(ps.DataError, match="mode I;16 here, which has no RGB of its own"):
+        list(ps.Dataset(wide, fields={"item": ("u8", (None, None, 3))}).map(ps.crop_image(crop=ps.resize_to(4), field="item")).batch(2).loader())
+
+
+def _first_row(item):
+    return item[0]
+
+
+def _first_pixel(item):
+    return item[0, 0]
+
+
+def test_a_dict_in_an_item_is_no_field():
+    with pytest.raises(ValueError, match="'meta' of item 0 is a dict, and a field cannot be one: put its values beside the others, such as 'meta_id', 'meta_name'"):
+        ps.Dataset([{"meta": {"id": 1, "name": "a"}}])
+
+
+def test_texts_and_decoded_images_say_how_they_become_one_size():
+    for value, remedy in [
+        ("abc", r"encoded images by decode_image .*, texts and lists by pad\('item', 64\)"),
+        ([1, 2], r"for example by pad\('item', 64\)"),
+        (np.zeros((3, 3, 3), np.uint8), r"for example by crop_image with the crop random_resized_crop\(224\)"),
+        (np.zeros((3, 3), np.float32), "by a function of your own"),
+    ]:
+        shape = (None,) * np.ndim(np.frombuffer(value.encode(), "u1") if isinstance(value, str) else value)
+        dtype = "u8" if isinstance(value, str) else np.asarray(value).dtype.name
+        with pytest.raises(ValueError, match="differ in size.*" + remedy):
+            ps.Dataset([value], fields={"item": (dtype, shape)}).batch(1).loader()
 
 
 def test_an_item_without_tokens_is_of_its_fields_type():

@@ -86,6 +86,35 @@ def test_loaders_and_stats_say_what_they_are():
     assert list(progress) == ["samples_per_s", "stall", "bottleneck"] and progress["samples_per_s"] > 0
 
 
+def test_progress_is_that_of_the_last_seconds():
+    loader = numbers(100_000).batch(1).loader()
+    for _ in range(50):
+        next(loader)
+        time.sleep(0.01)
+    slow = loader.progress(window=0.2)["samples_per_s"]
+    for _ in range(5):
+        for _ in range(200):
+            next(loader)
+        time.sleep(0.2)
+        fast = loader.progress(window=0.2)["samples_per_s"]
+    stats = loader.stats()
+    assert slow < 100 and fast > 3 * slow and fast > 1.3 * stats.samples / stats.seconds
+    loader.rewind()
+    next(loader)
+    assert loader.progress(window=0.2)["samples_per_s"] > 0
+
+
+def test_what_others_do_with_a_data_set_says_what_to_do_here():
+    for wrong in (lambda: list(numbers(4)), lambda: [step for step in numbers(4)]):
+        with pytest.raises(TypeError, match=r"a Dataset is a plan: for step in dataset.batch\(8\).loader\(\)"):
+            wrong()
+    with pytest.raises(TypeError, match=r"dataset.select\(\[7\]\) chooses samples"):
+        numbers(4)[0]
+    dataset = numbers(9)
+    assert len(dataset.select([7])) == 1 and next(dataset.batch(8).loader())["number"].shape == (8, 2)
+    assert sum(1 for _ in dataset.batch(8).loader()) == 2
+
+
 def test_steps_come_to_asyncio_while_others_run():
     asked: queue.SimpleQueue[threading.Event] = queue.SimpleQueue()
 

@@ -1,5 +1,7 @@
 """penstock.recipes: plans that print as what makes them, and give what their originals give."""
 
+import re
+
 import numpy as np
 import pytest
 from conftest import evaluate
@@ -105,6 +107,14 @@ def test_timms_options():
     assert "mean=[0.5, 0.5, 0.5]" in text_of(mean=[0.5], aa="rand-m9")
     assert "filter='bicubic'" in repr(ps.recipes.timm_eval(data, 8, {}))
     assert "center_crop(size=64, resize=67)" in repr(ps.recipes.timm_eval(data, 8, {**config, "crop_pct": 0.95, "interpolation": "bicubic"}))
+
+
+@pytest.mark.parametrize("recipe", [ps.recipes.imagenet_train, ps.recipes.cifar_train])
+def test_a_wrong_option_is_the_recipes(data, recipe):
+    name = recipe.__name__
+    for word, answer in [("sise", "did you mean 'size'?"), ("num_workers", "it is threads, of loader()"), ("zzz", "it has size, ")]:
+        with pytest.raises(TypeError, match=re.escape(f"{name}() has no option '{word}': {answer}")):
+            recipe(data, 4, **{word: 1})
 
 
 def test_dino_without_local_views(data):

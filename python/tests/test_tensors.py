@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import random
+import re
 import threading
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_the_array_interface_is_the_hosts():
     assert not hasattr(tensor, "__cuda_array_interface__")
 
 
-DTYPES = ["u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
+DTYPES = ["?", "u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -60,10 +61,29 @@ def test_every_dtype_comes_through(dtype):
         assert array.dtype == values.dtype and (array == values).all()
 
 
-def test_bool_comes_as_u8_and_other_endian_is_turned():
-    step = next(ps.memory({"b": np.array([True, False]), "e": np.array([1, 2], ">i4")}).batch(2).loader())
-    assert step["b"].numpy().tolist() == [1, 0]
+def test_other_endian_is_turned():
+    step = next(ps.memory({"e": np.array([1, 2], ">i4")}).batch(2).loader())
     assert step["e"].numpy().tolist() == [1, 2]
+
+
+def test_truth_values_select_and_are_inverted():
+    step = next(ps.memory({"x": np.arange(3), "b": np.array([True, False, True])}).batch(3).loader())
+    bools = step["b"].numpy()
+    assert str(step["b"].dtype) == "bool" and bools.dtype == np.bool_
+    assert step["x"].numpy()[bools].tolist() == [0, 2] and (~bools).tolist() == [False, True, False]
+    padded = list(ps.memory({"x": np.arange(3)}).batch(2, remainder="pad").loader())[1]
+    assert padded["x"].numpy()[padded["valid"].numpy()].tolist() == [2]
+    copied = np.zeros(3, bool)
+    step.parts[0].copy_to("b", copied)
+    assert copied.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("dtype", ["c8", "M8[D]", "U3", "S3", "O", "g"])
+def test_a_dtype_that_there_is_not_is_refused_by_its_name(dtype):
+    values = np.zeros((2, 3), dtype)
+    for make in (lambda: ps.memory({"x": values}), lambda: ps.Dataset([{"x": values}])):
+        with pytest.raises(ValueError, match=rf"'x'.*a dtype must be one of u8, .*, bool, .*found '{re.escape(values.dtype.name)}'"):
+            make()
 
 
 def test_memory_is_never_copied_and_is_kept_alive():

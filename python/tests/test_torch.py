@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import typing
 
 import numpy as np
 import pytest
@@ -60,7 +62,7 @@ def test_a_loop_that_is_left_is_given_up():
     assert rows(loader) == expected[1] and rows(loader) == expected[2]
     first = iter(loader)
     next(first)
-    iter(loader)
+    next(iter(loader))
     with pytest.raises(RuntimeError, match="newer loop"):
         next(first)
 
@@ -125,7 +127,7 @@ def test_set_epoch_chooses_the_pass():
     running = iter(loader)
     next(running)
     loader.set_epoch(1)
-    with pytest.raises(RuntimeError, match="newer loop"):
+    with pytest.raises(RuntimeError, match=r"set_epoch\(\) has moved this loader"):
         next(running)
     saved = pt.DataLoader(numbers(22).seed(3).shuffle().batch(5), devices="host:1")
     saved.set_epoch(1)
@@ -215,6 +217,113 @@ def test_a_map_style_data_set_comes_as_torchs_loader_has_it(data):
             assert a.dtype == b.dtype and torch.equal(a, b)
 
 
+class Point(typing.NamedTuple):
+    x: float
+    name: str
+
+
+NESTED = [
+    [{"a": n, "meta": {"id": n, "pair": (n, float(n))}, "name": "x" * n} for n in range(5)],
+    [(n, (f"é{n}", n % 2 == 0)) for n in range(5)],
+    [Point(float(n), str(n)) for n in range(5)],
+    [{"p": Point(n, "same"), "b": b"\0" * n} for n in range(5)],
+    ["", "a", "bc", "d\n", "\0"],
+    [(torch.tensor([True, n > 2]), n % 2 == 0) for n in range(5)],
+    [{"image": np.full((2, 2), n, np.uint16)} for n in range(5)],
+]
+
+
+def same(one, other) -> bool:
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if type(one) is tuple:  # torch has texts in a tuple where they come from tuples
+        one = list(one)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("data", NESTED)
+def test_items_in_one_another_and_texts_come_as_torchs_loader_has_them(data, workers):
+    theirs = list(torch.utils.data.DataLoader(data, batch_size=2))
+    ours = list(pt.from_dataset(data, 2, devices="host:1", depth=8, workers=workers))
+    assert len(theirs) == len(ours) == 3 and all(map(same, theirs, ours))
+
+
+def test_a_text_that_is_too_long_says_how_long():
+    data = [{"id": 1, "name": name} for name in ("a", "b" * 9, "c", "d")]
+    with pytest.raises(ps.DataError, match="sample 1 .*'name' has 9 bytes, and from_dataset has room for 8: give it text_bytes=9"):
+        list(pt.from_dataset(data, 4, text_bytes=8, devices="host:1"))
+    (batch,) = pt.from_dataset(data, 4, text_bytes=9, devices="host:1")
+    assert batch["name"] == ["a", "b" * 9, "c", "d"]
+    (masked,) = pt.from_dataset(data, 4, text_bytes=8, devices="host:1", on_fault="mask")
+    assert masked["name"] == ["a", "", "c", "d"] and masked["valid"].tolist() == [True, False, True, True]
+    (fields,) = pt.from_dataset(data, 4, text_bytes=9, devices="host:1", collate=dict)
+    assert list(fields) == ["id", "name", "name.bytes"] and fields["name.bytes"].tolist() == [1, 9, 1, 1]
+
+
+def test_items_that_lack_a_part_say_which():
+    for data, why in [
+        ([{"a": {"b": 1}}, {"a": {}}, {"a": {"b": 1}}, {"a": {"b": 1}}], "it has no 'b', which the first item has"),
+        ([(1, (2, 3)), (1, (2,)), (1, (2, 3)), (1, (2, 3))], "it has a tuple of 1, and the first item one of 2"),
+    ]:
+        with pytest.raises(ps.DataError, match="sample 1 .*" + why):
+            list(pt.from_dataset(data, 4, devices="host:1"))
+
+
+def test_what_torchs_loader_has_is_answered():
+    with pytest.raises(TypeError, match=r"takes a plan, found Pairs: for a data set of your own, penstock.torch.from_dataset\(data, 8, shuffle=True\)"):
+        pt.DataLoader(Pairs(), batch_size=8, shuffle=True)
+    for word, of_loader, of_dataset in [
+        ("num_workers", "it is threads", "did you mean 'workers'?"),
+        ("sampler", "it is .sample(weights) or .select(numbers) of the plan", "make the plan yourself: DataLoader(ps.Dataset(data).sample(weights).batch(8))"),
+        ("generator", "it is .seed(7) of the plan", "it is seed"),
+        ("pin_memory", "leave it out: batches for GPUs are always pinned", "leave it out: batches for GPUs are always pinned"),
+        ("prefetch_factor", "it is depth", "it is depth"),
+        ("collate_fn", "did you mean 'collate'?", "did you mean 'collate'?"),
+    ]:
+        with pytest.raises(TypeError, match=re.escape(f"DataLoader() has no option '{word}': {of_loader}")):
+            pt.DataLoader(plan(), **{word: 1})
+        with pytest.raises(TypeError, match=re.escape(f"from_dataset() has no option '{word}': {of_dataset}")):
+            pt.from_dataset(Pairs(), 4, **{word: 1})
+    for word, of_loader in [("shuffle", "it is .shuffle() of the plan"), ("batch_size", "it is the plan's: .batch(256) at its end")]:
+        with pytest.raises(TypeError, match=re.escape(f"DataLoader() has no option '{word}': {of_loader}")):
+            pt.DataLoader(plan(), **{word: 1})
+
+
+def test_what_the_answers_say_to_write_runs():
+    data = Pairs()
+    assert len(pt.DataLoader(ps.Dataset(data, names=["x", "y"]).sample(torch.ones(22), count=8).batch(8), devices="host:1")) == 1
+    assert len(pt.DataLoader(ps.Dataset(data, names=["x", "y"]).select(torch.arange(9)).batch(8), threads=1, depth=1, devices="host:1")) == 2
+    assert len(pt.from_dataset(data, 8, shuffle=True, workers=1, seed=7, devices="host:1")) == 3
+
+
+def test_tensors_are_taken_where_numbers_are():
+    source = numbers(5)
+    assert repr(source.select(torch.tensor([4, 0]))) == repr(source.select([4, 0]))
+    for weights in (torch.tensor([1.0, 2, 3, 4, 5]), torch.tensor([1, 2, 3, 4, 5]), torch.tensor([1.0, 2, 3, 4, 5], dtype=torch.float16, requires_grad=True)):
+        assert repr(source.sample(weights, seed=1)) == repr(source.sample([1.0, 2, 3, 4, 5], seed=1))
+    assert repr(source.take(torch.tensor(3)).batch(torch.tensor(2))) == repr(source.take(3).batch(2))
+    with pytest.raises(TypeError, match=r"select\(\): 'positions' \[0\] must be an integer, found tensor\(True\)"):
+        source.select(torch.tensor([True, False]))
+    with pytest.raises(TypeError, match=r"sample\(\): 'weights' \[0\] must be a number, found"):
+        source.sample(torch.ones(5, 2))
+
+
+def test_every_dtype_of_torch_stays_so_or_is_refused_by_name():
+    kept = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 bool".split()
+    for name in kept:
+        values = torch.ones(2, 3).to(getattr(torch, name))
+        (batch,) = pt.from_dataset([{"x": row} for row in values], 2, devices="host:1")
+        assert batch["x"].dtype == values.dtype and torch.equal(batch["x"], values), name
+    for name in ("complex64", "float8_e4m3fn"):
+        with pytest.raises(ValueError, match=f"(?i)'x' of item 0, a Tensor, makes no array.*{name}"):
+            pt.from_dataset([{"x": torch.ones(2).to(getattr(torch, name))}], 1)
+
+
 def test_a_map_style_data_set_is_shuffled_dropped_and_resumed():
     def loader():
         return pt.from_dataset(Pairs(), 4, shuffle=True, seed=1, drop_last=True, devices="host:1", copy=("0", "1"))
@@ -277,8 +386,9 @@ def test_what_cannot_work_says_so():
         pt.DataLoader(plan(), num_workers=4)
 
 
-def test_an_empty_dataset_has_no_batches():
-    assert list(pt.DataLoader(numbers(4).take(0).batch(2), devices="host:1")) == []
+def test_an_empty_dataset_is_refused():
+    with pytest.raises(ValueError, match=r"would deliver nothing: take\(0\) leaves none of 4 samples"):
+        pt.DataLoader(numbers(4).take(0).batch(2), devices="host:1")
 
 
 def test_rank_and_world_come_from_torch_distributed():

@@ -98,7 +98,7 @@ def whole_run(example: str, folder: Path) -> Run:
     return run
 
 
-@pytest.mark.parametrize(
+TRAINERS = pytest.mark.parametrize(
     ("example", "own_flag"),
     [
         pytest.param("ignite_training.py", None, marks=needs("ignite")),
@@ -108,13 +108,25 @@ def whole_run(example: str, folder: Path) -> Run:
         pytest.param("lightning_training.py", "--processes", marks=needs("lightning")),
     ],
 )
-def test_killed_in_one_process_then_in_two_it_ends_in_three(example, own_flag, tmp_path):
+
+
+@TRAINERS
+@pytest.mark.parametrize(
+    ("save_every", "kills", "begins"),
+    [
+        pytest.param(3, [(1, 7), (2, 14)], None, id="in-the-middle-of-epochs"),
+        pytest.param(5, [(1, 11)], [0, 10], id="at-the-last-step-of-epoch-0"),
+        pytest.param(5, [(1, 21)], [0, 20], id="at-the-last-step-of-epoch-1"),
+    ],
+)
+def test_killed_it_goes_on_in_more_processes(example, own_flag, save_every, kills, begins, tmp_path):
     whole = whole_run(example, tmp_path / "whole")
     runs = []
-    for processes, kill_at in [(1, 7), (2, 14), (3, None)]:
-        flags = [own_flag, str(processes)] if own_flag else []
+    for processes, kill_at in [*kills, (3, None)]:
+        flags = ["--save-every", str(save_every), *([own_flag, str(processes)] if own_flag else [])]
         runs.append(Run(example, tmp_path / "killed", *flags, processes=processes, kill_at=kill_at))
     assert sorted_steps(kept(runs)) == sorted_steps(whole.samples)
+    assert begins is None or [run.first for run in runs] == begins
 
 
 @needs("keras")

@@ -361,9 +361,9 @@ void read_json(const Json& json, T& value, const std::string& where) {
     }
     refuse_value(where, "one of " + names, json);
   } else if constexpr (std::is_same_v<T, DType>) {
-    for (int i = 0; i <= static_cast<int>(DType::f64); ++i)
-      if (json == std::string(name_of(static_cast<DType>(i)))) {
-        value = static_cast<DType>(i);
+    for (const DType dtype : kDTypes)
+      if (json == std::string(name_of(dtype))) {
+        value = dtype;
         return;
       }
     refuse_value(where, "a type such as \"u8\" or \"f32\"", json);

@@ -18,6 +18,8 @@ std::string remedy(DType held) {
       return "data<float>()";
     case DType::f64:
       return "data<double>()";
+    case DType::boolean:
+      return "data<bool>()";
     default:
       break;
   }

@@ -6,6 +6,7 @@ DataType type_of(DType dtype) {
   const char kind = name_of(dtype).front();
   TypeCode code = kFloat;
   if (dtype == DType::bf16) code = kBfloat;
+  if (dtype == DType::boolean) code = kBool;
   if (kind == 'u') code = kUInt;
   if (kind == 'i') code = kInt;
   return {code, static_cast<std::uint8_t>(8 * size_of(dtype)), 1};

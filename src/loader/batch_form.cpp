@@ -23,7 +23,7 @@ BatchForm::BatchForm(std::vector<FieldSpec> fields, bool mask,
       key_(key) {
   if (mask) {
     valid_ = fields.size();
-    fields.push_back({.name = "valid", .dtype = DType::u8, .shape = {}});
+    fields.push_back({.name = "valid", .dtype = DType::boolean, .shape = {}});
   }
   const auto mixing = std::ranges::count_if(transforms, &DeviceTransform::mixes);
   if (mixing > 1)

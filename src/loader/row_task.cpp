@@ -64,7 +64,7 @@ void hand_in(InFlight& batch, const TaskState& task, const RowRecipe& recipe,
 batch::BatchLayout layout_of_rows(const RowRecipe& recipe, std::uint64_t rows) {
   const auto made = recipe.branches.front().chain.fields();
   std::vector<FieldSpec> fields(made.begin(), made.end());
-  if (recipe.valid_field) fields.push_back({.name = "valid", .dtype = DType::u8, .shape = {}});
+  if (recipe.valid_field) fields.push_back({.name = "valid", .dtype = DType::boolean, .shape = {}});
   return {std::move(fields), rows};
 }
 

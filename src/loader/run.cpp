@@ -52,16 +52,14 @@ DataError untolerated(const Fault& fault, OnFault on_fault) {
   if (on_fault != OnFault::raise)
     return DataError(
         fault, "repair the data, or raise the number or the rate of faults that is tolerated");
+  const char* const skip = "or let the loader skip such samples: on_fault = mask or replace";
   if (fault.cause)
+    return DataError(fault, fmt::format("correct the function that raised it, {}", skip));
+  if (fault.transient)
     return DataError(fault,
-                     "correct the function that raised it, or skip such samples with the fault "
-                     "policy replace or mask");
-  return DataError(fault,
-                   fault.transient
-                       ? "resume from a state when the storage is back, or retry for longer "
-                         "(the option retry)"
-                       : "repair or remove the file, or skip it with the fault policy replace or "
-                         "mask");
+                     "resume from a state when the storage is back, or retry for longer (the "
+                     "option retry)");
+  return DataError(fault, fmt::format("repair or remove it, {}", skip));
 }
 
 }  // namespace
@@ -281,10 +279,10 @@ void Run::release_taken() {
 void Run::check_held_batches(const Consumer& consumer) const {
   if (held_steps_->load() + consumer.held->load() < engine_->slots()) return;
   throw Error(
-      fmt::format("all {0} slots are in batches that the caller still holds, so no other can be "
-                  "filled: copy what you keep of a batch (in Python step['label'].copy(), or "
-                  ".clone() of a torch tensor), or release it, or raise the depth of "
-                  "prefetch_to_devices (now {1})",
+      fmt::format("the caller still holds all {0} batches that there is memory for (depth + 1), so "
+                  "no other can be filled: copy what you keep of a batch (in Python "
+                  "step['label'].copy(), or .clone() of a torch tensor), or release it, or raise "
+                  "depth, now {1}, of prefetch_to_devices or of a DataLoader",
                   engine_->slots(), engine_->config().depth));
 }
 

@@ -53,6 +53,7 @@ void visit_fields(Visitor& visit, Saved& saved) {
   visit.required("seed", saved.state.seed);
   visit("world", saved.state.world);
   visit("weights", saved.state.weights);
+  visit.later("in_last_step_of_pass", saved.state.in_last_step_of_pass);
   visit.required("digest", saved.digest);
   visit("transformed_digest", saved.transformed_digest);
   visit.required("faults", saved.faults);

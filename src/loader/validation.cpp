@@ -122,10 +122,8 @@ void refuse_stream(const plan::Plan& plan, const char* what) {
 void check_stream(Stream& stream, const EngineConfig& config, const LoaderOptions& options) {
   if (options.on_fault == OnFault::replace)
     throw std::invalid_argument(
-        "the fault policy replace takes another sample of the same source, and those of a stream "
-        "come "
-        "once: "
-        "choose mask or raise");
+        "on_fault = replace takes another sample of the same source, and those of a stream come "
+        "once: choose mask or raise");
   if (options.context->num_input_pipelines > 1 &&
       (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
     throw std::invalid_argument(

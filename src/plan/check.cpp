@@ -98,7 +98,7 @@ class BeforeCheck {
       refuse(
           "filter comes first, right after the source: after an operation on positions it would "
           "move other samples between batches; a sample that turns out bad later is a fault, which "
-          "the loader's fault policy is for");
+          "the loader's option on_fault is for");
     refuse_stream(plan_, "filter");
   }
   void operator()(const Shuffle& shuffle) const {

@@ -53,13 +53,17 @@ void check(const PackOptions& options) {
 
 std::optional<std::size_t> find_mask(const Source& documents, const PackOptions& options) {
   if (options.label_mask.empty()) return std::nullopt;
+  const auto fields = documents.fields();
+  const auto found = std::ranges::find(fields, options.label_mask, &FieldSpec::name);
+  if (found != fields.end() && found->dtype == DType::boolean && found->shape == Shape{kDynamic})
+    return static_cast<std::size_t>(found - fields.begin());
   return find_tokens(documents, options.label_mask, "pack: label_mask");
 }
 
-// Whether element `index` of integers is 0.
-bool is_zero(const ConstTensorView& integers, std::uint64_t index) noexcept {
-  const std::size_t size = size_of(integers.dtype());
-  return std::ranges::all_of(std::span(integers.raw() + index * size, size),
+// Whether element `index` of integers or truth values is 0.
+bool is_zero(const ConstTensorView& values, std::uint64_t index) noexcept {
+  const std::size_t size = size_of(values.dtype());
+  return std::ranges::all_of(std::span(values.raw() + index * size, size),
                              [](std::byte byte) { return byte == std::byte{}; });
 }
 
@@ -149,7 +153,7 @@ class PackedRows final : public source::Composite {
     const std::string name = name_of(output);
     switch (output) {
       case PackOutput::loss_mask:
-        return {name, DType::u8, {options_.length}};
+        return {name, DType::boolean, {options_.length}};
       case PackOutput::cu_seqlens:
         return {name, DType::i32, {static_cast<std::int64_t>(places_of_cu_seqlens())}};
       case PackOutput::max_seqlen:
@@ -220,14 +224,14 @@ class PackedRows final : public source::Composite {
                                 labels + at);
       if (!put) return put;
     }
-    if (auto* const mask = row.at<std::uint8_t>(PackOutput::loss_mask)) {
+    if (auto* const mask = row.at<bool>(PackOutput::loss_mask)) {
       if (options_.shift_labels) {
-        std::fill_n(mask + at, labelled, std::uint8_t{1});
-        if (is_last) mask[at + labelled] = 0;
-        if (has_label_before) mask[at - 1] = 1;
+        std::fill_n(mask + at, labelled, true);
+        if (is_last) mask[at + labelled] = false;
+        if (has_label_before) mask[at - 1] = true;
       } else {
-        std::fill_n(mask + at, length, std::uint8_t{1});
-        if (index == 0 || !options_.labels_across_documents) mask[at] = 0;
+        std::fill_n(mask + at, length, true);
+        if (index == 0 || !options_.labels_across_documents) mask[at] = false;
       }
     }
     if (T* const positions = row.at<T>(PackOutput::positions))
@@ -250,7 +254,7 @@ class PackedRows final : public source::Composite {
     const auto take_away = [&](std::size_t place) {
       if (T* const labels = row.at<T>(PackOutput::labels))
         labels[place] = static_cast<T>(options_.ignore);
-      if (auto* const loss = row.at<std::uint8_t>(PackOutput::loss_mask)) loss[place] = 0;
+      if (auto* const loss = row.at<bool>(PackOutput::loss_mask)) loss[place] = false;
     };
     // The label of a place is the token `shift` further on; the first token may be one of the document before.
     const std::uint64_t shift = options_.shift_labels ? 1 : 0;
@@ -294,8 +298,8 @@ class PackedRows final : public source::Composite {
                                         std::pair(PackOutput::positions, std::int64_t{0}),
                                         std::pair(PackOutput::segment_ids, std::int64_t{0})})
       if (T* const field = row.at<T>(output)) std::fill_n(field + at, count, static_cast<T>(value));
-    if (auto* const mask = row.at<std::uint8_t>(PackOutput::loss_mask))
-      std::fill_n(mask + at, count, std::uint8_t{0});
+    if (auto* const mask = row.at<bool>(PackOutput::loss_mask))
+      std::fill_n(mask + at, count, false);
   }
 
   void put_lengths(std::span<const Piece> pieces, std::size_t used, const Row& row) const {

@@ -35,6 +35,21 @@ Fault unlike(const ConstTensorView& found, const FieldSpec& spec) {
                           name_of(spec.dtype), spec.shape.to_string())};
 }
 
+// What makes the samples of a field one size.
+std::string remedy_for(const FieldSpec& spec) {
+  const auto extents = spec.shape.extents();
+  const bool are_rows = std::ranges::count(extents.subspan(1), kDynamic) == 0;
+  if (are_rows && spec.dtype == DType::u8 && extents.size() == 1)
+    return fmt::format(
+        "encoded images by decode_image with the crop random_resized_crop(224), texts and lists by "
+        "pad('{}', 64)",
+        spec.name);
+  if (are_rows) return fmt::format("for example by pad('{}', 64)", spec.name);
+  if (spec.dtype == DType::u8 && extents.size() == 3)
+    return "for example by crop_image with the crop random_resized_crop(224)";
+  return "by a function of your own";
+}
+
 }  // namespace
 
 TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
@@ -72,13 +87,10 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
   for (const std::size_t value : live) {
     const FieldSpec& spec = values_[value].spec;
     if (spec.shape.is_dynamic())
-      throw std::invalid_argument(fmt::format(
-          "the samples of '{}' differ in size and cannot lie in a batch: map them to one size, "
-          "{}",
-          spec.to_string(),
-          spec.dtype == DType::u8 && spec.shape.rank() == 1
-              ? "for example by decode_image with the crop random_resized_crop(224)"
-              : "for example by pad"));
+      throw std::invalid_argument(
+          fmt::format("the samples of '{}' differ in size, and those of a batch have one: map them "
+                      "to one size, {}",
+                      spec.to_string(), remedy_for(spec)));
     if (std::ranges::count(fields_, spec.name, &FieldSpec::name) > 0)
       throw std::invalid_argument(
           fmt::format("two fields of the sample are named '{}'", spec.name));

@@ -33,7 +33,7 @@ struct MaskScratch {
 
 bool is_encoded(DType dtype, const Shape& shape) { return dtype == DType::u8 && shape.rank() == 1; }
 
-// Calls function(T{}) with the type of a mask's elements; false where that is no integer.
+// Calls function(T{}) with the type of a mask's elements; false where that is no integer and no bool.
 template <class Function>
 bool with_type(DType dtype, Function function) {
   switch (dtype) {
@@ -53,6 +53,8 @@ bool with_type(DType dtype, Function function) {
       return function(std::int64_t{}), true;
     case DType::u64:
       return function(std::uint64_t{}), true;
+    case DType::boolean:
+      return function(bool{}), true;
     case DType::f16:
     case DType::bf16:
     case DType::f32:
@@ -60,6 +62,14 @@ bool with_type(DType dtype, Function function) {
       return false;
   }
   return false;
+}
+
+template <class T>
+bool holds(int number) noexcept {
+  if constexpr (std::is_same_v<T, bool>)
+    return number == 0 || number == 1;
+  else
+    return std::in_range<T>(number);
 }
 
 template <class From, class T>
@@ -157,7 +167,7 @@ Masks::Masks(std::string caller, std::vector<std::string> fields, int fill, DTyp
              const Crop& crop, std::span<const std::string> taken)
     : caller_(std::move(caller)), fields_(std::move(fields)), fill_(fill), dtype_(dtype) {
   check_masks(caller_, fields_, taken);
-  if (!with_type(dtype, [](auto) {}) || dtype == DType::i8)
+  if (!with_type(dtype, [](auto) {}) || dtype == DType::i8 || dtype == DType::boolean)
     throw std::invalid_argument(
         fmt::format("{}: mask_dtype is an integer type that holds 255, such as u8, u16 or "
                     "i64; found {}",
@@ -176,10 +186,10 @@ void Masks::bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& b
     const bool to_decode = is_encoded(field.dtype, field.shape);
     const DType dtype = to_decode ? dtype_ : field.dtype;
     bool has_fill = true;
-    const bool is_whole = with_type(dtype, [&]<class T>(T) { has_fill = std::in_range<T>(fill_); });
+    const bool is_whole = with_type(dtype, [&]<class T>(T) { has_fill = holds<T>(fill_); });
     if (!to_decode && !(is_decoded && is_whole))
       throw std::invalid_argument(
-          fmt::format("{}: a mask is the bytes of a PNG, u8 [?], or integers, [H,W] or "
+          fmt::format("{}: a mask is the bytes of a PNG, u8 [?], or integers or bool, [H,W] or "
                       "[H,W,1]; found {}",
                       caller_, field.to_string()));
     if (!has_fill)

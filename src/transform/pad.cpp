@@ -61,6 +61,8 @@ std::optional<Element> element_of(DType dtype, double value) {
       return element_as<float>(value);
     case DType::f64:
       return element_as<double>(value);
+    case DType::boolean:
+      return element_as<bool>(value);
   }
   return std::nullopt;
 }

@@ -35,6 +35,21 @@ TEST(TensorView, GivesTypedDataOnlyForItsOwnType) {
   EXPECT_THAT(
       [&] { (void)view.data<std::int32_t>(); },
       testing::ThrowsMessage<std::invalid_argument>(testing::HasSubstr("holds f32, not i32")));
+  std::array truths{std::byte{0}, std::byte{1}};
+  const TensorView bools(truths.data(), DType::boolean, {2});
+  EXPECT_EQ(bools.data<bool>()[1], true);
+  EXPECT_EQ(bools.byte_size(), 2U);
+  EXPECT_THAT([&] { (void)bools.data<std::uint8_t>(); },
+              testing::ThrowsMessage<std::invalid_argument>(
+                  testing::HasSubstr("holds bool, not u8: ask for data<bool>()")));
+}
+
+TEST(DType, HasANumberANameAndASize) {
+  for (std::size_t i = 0; i < kDTypes.size(); ++i) {
+    EXPECT_EQ(static_cast<std::size_t>(kDTypes[i]), i);
+    EXPECT_NE(name_of(kDTypes[i]), "?");
+    EXPECT_NE(size_of(kDTypes[i]), 0U);
+  }
 }
 
 TEST(Digest, AddsModulo128BitsInAnyOrder) {

@@ -49,7 +49,7 @@ std::string table(std::vector<Loader> loaders, const std::vector<std::string>& c
         const auto samples = part.samples();
         const bool has_valid = part.fields().back().name == "valid";
         for (std::uint64_t row = 0; row < part.size(); ++row) {
-          const bool valid = !has_valid || part["valid"].data<std::uint8_t>()[row] != 0;
+          const bool valid = !has_valid || part["valid"].data<bool>()[row] != 0;
           cell += (cell.empty() ? "" : " ") + (row >= samples.size() ? "·"
                                                : valid               ? name(samples[row])
                                                                      : "x");

@@ -215,7 +215,7 @@ TEST(DeviceTransformInALoader, MaskedRowsAreNotAugmented) {
   while (const auto step = loader.next()) {
     const DeviceBatch& part = (*step)[0];
     for (std::uint64_t row = 0; row < part.size(); ++row) {
-      const bool valid = part["valid"].data<std::uint8_t>()[row] != 0;
+      const bool valid = part["valid"].data<bool>()[row] != 0;
       absent += valid ? 0 : 1;
       // The first column was 200.
       EXPECT_FLOAT_EQ(part["image"].data<float>()[row * 24], valid ? 55.0F / 255 : 0.0F);

@@ -49,8 +49,9 @@ TEST(Faults, RaiseNamesTheSampleAtItsStepAndThenAgain) {
     EXPECT_EQ(error.fault().sample.number, kBad);
     EXPECT_EQ(error.fault().step, bad_step);
     EXPECT_EQ(error.fault().offset, 5U);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("sample 5000"), HasSubstr("fake/5000"),
-                                    HasSubstr("made bad"), HasSubstr("replace or mask")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("sample 5000"), HasSubstr("fake/5000"), HasSubstr("made bad"),
+                      HasSubstr("on_fault = mask or replace")));
   }
   EXPECT_THROW((void)loader.next(), DataError);
   EXPECT_THROW((void)loader.next_epoch(), DataError);
@@ -67,7 +68,7 @@ TEST(Faults, MaskDeliversAllOthersInTheirPlaces) {
     std::size_t row_of_step = 0;
     for (const DeviceBatch& part : *step)
       for (std::uint64_t row = 0; row < part.size(); ++row, ++row_of_step) {
-        const bool is_valid = part["valid"].data<std::uint8_t>()[row] == 1;
+        const bool is_valid = part["valid"].data<bool>()[row] == 1;
         const std::uint64_t number = part["number"].data<std::uint64_t>()[2 * row];
         valid += is_valid;
         ASSERT_EQ(is_valid, part.samples()[row].number != kBad);

@@ -83,7 +83,7 @@ TEST(Loader, PadsWithZeroesAndAMask) {
   std::vector<std::size_t> samples;
   for (const DeviceBatch& part : *step) {
     samples.push_back(part.samples().size());
-    const auto* valid = part["valid"].data<std::uint8_t>();
+    const auto* valid = part["valid"].data<bool>();
     const auto* number = part["number"].data<std::uint64_t>();
     for (std::uint64_t row = 0; row < part.size(); ++row) {
       EXPECT_EQ(valid[row], row < part.samples().size() ? 1 : 0);
@@ -200,8 +200,9 @@ TEST(Loader, RaisesWhenTheCallerHoldsEverySlot) {
   std::vector<Step> held;
   for (int i = 0; i < 3; ++i) held.push_back(*loader.next());
   EXPECT_EQ(loader.stats().held_slots, 3U);
-  EXPECT_THAT([&] { (void)loader.next(); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("all 3 slots"), HasSubstr("raise the depth"))));
+  EXPECT_THAT(
+      [&] { (void)loader.next(); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("all 3 batches"), HasSubstr("raise depth, now 2"))));
   // A part alone keeps the slot as well.
   const DeviceBatch part = held.back()[1];
   held.clear();

@@ -172,7 +172,7 @@ TEST_F(Throughput, NamesEveryBadFileAndFinishesAroundThem) {
 
   const Outcome raised = run(flags);
   EXPECT_EQ(raised.status, 1);
-  EXPECT_THAT(raised.err, AllOf(HasSubstr("bad_"), HasSubstr("replace or mask")));
+  EXPECT_THAT(raised.err, AllOf(HasSubstr("bad_"), HasSubstr("on_fault = mask or replace")));
   for (const char* policy : {"mask", "replace"}) {
     auto tolerant = flags;
     tolerant.insert(tolerant.end(), {"--on-fault", policy});

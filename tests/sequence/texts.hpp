@@ -50,6 +50,9 @@ inline Text numbers_of(const ConstTensorView& view) {
     case DType::u8:
       append(view.data<std::uint8_t>());
       break;
+    case DType::boolean:
+      append(view.data<bool>());
+      break;
     case DType::u16:
       append(view.data<std::uint16_t>());
       break;

@@ -161,8 +161,7 @@ class Soak {
           throw Differs(fmt::format("{}: sample {} (draw {}), expected {} (draw {})", at, number,
                                     found[row].draw, samples[row].number, samples[row].draw));
       } else if (policy_ == OnFault::mask) {
-        if (found[row] != samples[row] || number != 0 ||
-            part["valid"].data<std::uint8_t>()[row] != 0)
+        if (found[row] != samples[row] || number != 0 || part["valid"].data<bool>()[row] != 0)
           throw Differs(at + ": a bad sample that is not masked");
       } else if (bad.contains(number) || found[row].number != number) {
         throw Differs(at + ": a bad sample that is not replaced");

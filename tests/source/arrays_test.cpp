@@ -70,9 +70,9 @@ TEST_F(Arrays, ReadWhatNumPyWrote) {
   EXPECT_EQ(text_of(record[0]), std::string_view("\0<\0@", 4));
 
   const SourcePtr bools = open(test::kBools);
-  EXPECT_THAT(bools->fields(), ElementsAre(FieldSpec{"x", DType::u8, {}}));
+  EXPECT_THAT(bools->fields(), ElementsAre(FieldSpec{"x", DType::boolean, {}}));
   ASSERT_TRUE(bools->read(2, record));
-  EXPECT_EQ(*record[0].data<std::uint8_t>(), 1);
+  EXPECT_TRUE(*record[0].data<bool>());
 
   const SourcePtr bytes = open(test::kBytes);
   EXPECT_THAT(bytes->fields(), ElementsAre(FieldSpec{"x", DType::u8, {3, 2}}));

@@ -94,6 +94,7 @@ TEST(Pad, EveryTypeTakesTheValuesThatItHas) {
                                            {DType::u32, {4294967295.0}, {4294967296.0}},
                                            {DType::i64, {-100, -0x1p63}, {0x1p63, 0.1}},
                                            {DType::u64, {0x1p63}, {0x1p64, -1}},
+                                           {DType::boolean, {0, 1}, {2, -1, 0.5}},
                                            {DType::f16, {0}, {1}},
                                            {DType::bf16, {0}, {1}},
                                            {DType::f32, {0.1, -1e30, nan}, {}},

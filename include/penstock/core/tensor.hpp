@@ -90,13 +90,32 @@ struct PixelRect {
 // ---- element types, shapes, and views of dense tensors ----
 
 /// Element types. f16 and bf16 are storage only: the host does no arithmetic on them.
-enum class DType : std::uint8_t { u8, i8, i16, u16, i32, u32, i64, u64, f16, bf16, f32, f64 };
+enum class DType : std::uint8_t {
+  u8,
+  i8,
+  i16,
+  u16,
+  i32,
+  u32,
+  i64,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  boolean,  ///< one byte, 0 or 1; "bool" by name
+};
+/// All of them, by their numbers.
+inline constexpr std::array kDTypes{DType::u8,  DType::i8,  DType::i16,    DType::u16, DType::i32,
+                                    DType::u32, DType::i64, DType::u64,    DType::f16, DType::bf16,
+                                    DType::f32, DType::f64, DType::boolean};
 
 /// Bytes of one element.
 [[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
     case DType::u8:
     case DType::i8:
+    case DType::boolean:
       return 1;
     case DType::i16:
     case DType::u16:
@@ -115,7 +134,7 @@ enum class DType : std::uint8_t { u8, i8, i16, u16, i32, u32, i64, u64, f16, bf1
   return 0;
 }
 
-/// "u8", "f32" and so on.
+/// "u8", "f32", "bool" and so on.
 [[nodiscard]] constexpr std::string_view name_of(DType dtype) noexcept {
   switch (dtype) {
     case DType::u8:
@@ -142,6 +161,8 @@ enum class DType : std::uint8_t { u8, i8, i16, u16, i32, u32, i64, u64, f16, bf1
       return "f32";
     case DType::f64:
       return "f64";
+    case DType::boolean:
+      return "bool";
   }
   return "?";
 }
@@ -154,8 +175,10 @@ template <class T>
     return DType::f32;
   } else if constexpr (std::is_same_v<U, double>) {
     return DType::f64;
+  } else if constexpr (std::is_same_v<U, bool>) {
+    return DType::boolean;
   } else {
-    static_assert(std::is_integral_v<U> && !std::is_same_v<U, bool>, "no DType for this C++ type");
+    static_assert(std::is_integral_v<U>, "no DType for this C++ type");
     constexpr bool kSigned = std::is_signed_v<U>;
     if constexpr (sizeof(U) == 1) return kSigned ? DType::i8 : DType::u8;
     if constexpr (sizeof(U) == 2) return kSigned ? DType::i16 : DType::u16;

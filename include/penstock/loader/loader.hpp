@@ -52,6 +52,9 @@ struct LoaderState {
   std::string plan = "[]";
   std::string world;  ///< how orders are divided among processes; empty for InputMode::one
   std::vector<WeightChange> weights;  ///< of a mix, in order of their steps
+  /// That the last step was the last of a pass, whose loop had not ended yet: set and read by loaders
+  /// of passes (penstock.torch, penstock.jax); Loader passes over it.
+  bool in_last_step_of_pass = false;
   // This process's own; those of all processes add up. A caller that restores a state of another
   // world gives the sum to one process, and zero to the others.
   std::uint64_t fault_count = 0;

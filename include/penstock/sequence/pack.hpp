@@ -90,7 +90,7 @@ enum class PackOutput : std::uint8_t {
   labels,  ///< [length]: the token that follows in the document, `ignore` where none does; see `shift_labels`
   positions,    ///< [length]: 0, 1, 2 … from the beginning of each document; 0 in the padding
   segment_ids,  ///< [length]: 1, 2, 3 … for the documents of the row; 0 in the padding
-  loss_mask,    ///< u8 [length]: 1 where there is a label
+  loss_mask,    ///< bool [length]: whether there is a label
   /// i32 [n + 2]: where each document begins in the row, and the row's length as often as needed; the padding counts as
   /// a document, and n is `max_documents_per_row`, or the most that a row has
   cu_seqlens,
@@ -125,7 +125,7 @@ struct PackOptions {
   /// whether the last token of a document has the first one of the next document in the row as its label
   bool labels_across_documents = false;
   /// a field of the source with an integer for each token, 0 where the token is no label (a prompt, what the user says in a
-  /// chat): its label is then `ignore`, and its loss_mask 0; without a name all tokens are labels
+  /// chat): its label is then `ignore`, and its loss_mask false; without a name all tokens are labels
   std::string label_mask{};
   /// documents of a row that cu_seqlens has room for, by default as many as the fullest row has; data sets that are mixed
   /// need the same number

@@ -150,10 +150,10 @@ DType dtype_from(const std::string& descr, const std::string& name) {
     std::string_view type;
     DType dtype;
   };
-  static constexpr Known kKnown[] = {{"b1", DType::u8},  {"u1", DType::u8},  {"i1", DType::i8},
-                                     {"i2", DType::i16}, {"u2", DType::u16}, {"i4", DType::i32},
-                                     {"u4", DType::u32}, {"i8", DType::i64}, {"u8", DType::u64},
-                                     {"f2", DType::f16}, {"f4", DType::f32}, {"f8", DType::f64}};
+  static constexpr Known kKnown[] = {
+      {"b1", DType::boolean}, {"u1", DType::u8},  {"i1", DType::i8},  {"i2", DType::i16},
+      {"u2", DType::u16},     {"i4", DType::i32}, {"u4", DType::u32}, {"i8", DType::i64},
+      {"u8", DType::u64},     {"f2", DType::f16}, {"f4", DType::f32}, {"f8", DType::f64}};
   const auto* const known =
       std::find_if(std::begin(kKnown), std::end(kKnown),
                    [&](const Known& candidate) { return candidate.type == type; });

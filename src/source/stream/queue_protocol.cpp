@@ -80,9 +80,8 @@ std::optional<ClientHello> read_hello(std::span<const std::byte> bytes) {
     field.name = in.get_text();
     const auto dtype = in.get<std::uint8_t>();
     const auto rank = in.get<std::uint8_t>();
-    if (dtype > static_cast<std::uint8_t>(DType::f64) || rank > Shape::kMaxRank)
-      return std::nullopt;
-    field.dtype = static_cast<DType>(dtype);
+    if (dtype >= kDTypes.size() || rank > Shape::kMaxRank) return std::nullopt;
+    field.dtype = kDTypes[dtype];
     std::array<std::int64_t, Shape::kMaxRank> extents{};
     for (std::uint8_t axis = 0; axis < rank; ++axis)
       extents[axis] = std::max(in.get<std::int64_t>(), kDynamic);

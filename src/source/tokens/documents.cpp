@@ -129,7 +129,8 @@ void require_local(const std::string& path) {
 }
 
 bool is_integer(DType dtype) noexcept {
-  return dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32 && dtype != DType::f64;
+  return dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32 &&
+         dtype != DType::f64 && dtype != DType::boolean;
 }
 
 SourcePtr documents(Column tokens, std::vector<std::uint64_t> offsets) {

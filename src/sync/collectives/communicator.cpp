@@ -30,6 +30,12 @@ void require_pieces(const Communicator& communicator, const char* call,
       elements(piece) * communicator.size(), name_of(whole.dtype()), elements(whole)));
 }
 
+void require_numbers(const char* call, DType dtype) {
+  if (dtype == DType::boolean)
+    throw std::invalid_argument(
+        fmt::format("{} of bool: truth values have no sum; convert to u8 or i32", call));
+}
+
 }  // namespace
 
 std::string Collective::to_string() const {
@@ -57,6 +63,7 @@ std::string Collective::to_string() const {
 }
 
 void Communicator::all_reduce(TensorView data, ReduceOp op, StreamHandle stream) {
+  require_numbers("all_reduce", data.dtype());
   if (size_ == 1) return;
   perform({Collective::Kind::all_reduce, data.dtype(), op, 0, elements(data)}, data.raw(),
           data.raw(), stream);
@@ -66,6 +73,7 @@ void Communicator::all_reduce(std::span<const TensorView> parts, ReduceOp op, St
   if (parts.empty())
     throw std::invalid_argument("all_reduce of several parts: expected at least 1, found none");
   if (parts.size() == 1) return all_reduce(parts[0], op, stream);
+  require_numbers("all_reduce", parts[0].dtype());
   Collective call{.kind = Collective::Kind::all_reduce,
                   .dtype = parts[0].dtype(),
                   .op = op,
@@ -89,6 +97,7 @@ void Communicator::perform_parts(const Collective& call, std::span<const TensorV
 
 void Communicator::reduce(TensorView data, std::uint32_t root, ReduceOp op, StreamHandle stream) {
   require_root(*this, root);
+  require_numbers("reduce", data.dtype());
   if (size_ == 1) return;
   perform({Collective::Kind::reduce, data.dtype(), op, root, elements(data)}, data.raw(),
           data.raw(), stream);
@@ -110,6 +119,7 @@ void Communicator::all_gather(ConstTensorView in, TensorView out, StreamHandle s
 void Communicator::reduce_scatter(ConstTensorView in, TensorView out, ReduceOp op,
                                   StreamHandle stream) {
   require_pieces(*this, "reduce_scatter", out, in);
+  require_numbers("reduce_scatter", in.dtype());
   perform({Collective::Kind::reduce_scatter, in.dtype(), op, 0, elements(out)}, in.raw(), out.raw(),
           stream);
 }

@@ -43,6 +43,7 @@ ncclDataType_t type_of(DType dtype) {
       return ncclFloat64;
     case DType::i16:
     case DType::u16:
+    case DType::boolean:
       break;
   }
   throw std::invalid_argument(fmt::format(

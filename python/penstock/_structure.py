@@ -1,0 +1,113 @@
+"""Items as torch's DataLoader takes them, dicts in dicts, tuples and texts among them, and batches of the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from penstock._items import is_file
+
+
+class Leaf:
+    """One field. Texts and bytes come as a list of them, other values as a tensor."""
+
+    def __init__(self, name: str, text: type | None) -> None:
+        self.name = name
+        self.text = text
+
+    def leaves(self) -> Iterator[Leaf]:
+        yield self
+
+    def values(self, item: Any) -> Iterator[Any]:
+        yield item
+
+    def rebuild(self, fields: Mapping[str, Any]) -> Any:
+        rows = fields[self.name]
+        if self.text is None:
+            return rows
+        lengths = fields[length_of(self.name)].tolist()
+        found = [bytes(row[:length]) for row, length in zip(rows.cpu().numpy(), lengths)]
+        return [one.decode() for one in found] if self.text is str else found
+
+
+class Branch:
+    """A dict, a tuple or a namedtuple of others, which are fields of the names or numbers on the way to them: 'meta.id', '0'."""
+
+    def __init__(self, item: Any, name: str) -> None:
+        names = getattr(item, "_fields", None)
+        self.kind = dict if isinstance(item, Mapping) else type(item) if names else list
+        self.children: dict[Any, Leaf | Branch] = {}
+        for at, key in enumerate(item if self.kind is dict else names or range(len(item))):
+            place = key if self.kind is dict else at
+            self.children[place] = structure_of(item[place], f"{name}.{key}" if name else str(key))
+
+    def leaves(self) -> Iterator[Leaf]:
+        for child in self.children.values():
+            yield from child.leaves()
+
+    def values(self, item: Any) -> Iterator[Any]:
+        if self.kind is not dict and len(item) != len(self.children):
+            raise ValueError(f"it has a tuple of {len(item)}, and the first item one of {len(self.children)}")
+        for place, child in self.children.items():
+            if self.kind is dict and place not in item:
+                raise ValueError(f"it has no '{place}', which the first item has")
+            yield from child.values(item[place])
+
+    def rebuild(self, fields: Mapping[str, Any]) -> Any:
+        values = [child.rebuild(fields) for child in self.children.values()]
+        if self.kind is dict:
+            return dict(zip(self.children, values))
+        return values if self.kind is list else self.kind(*values)
+
+
+def structure_of(item: Any, name: str = "") -> Leaf | Branch:
+    """What an item is made of. As with torch, a batch of plain tuples is a list."""
+    if isinstance(item, tuple) or (isinstance(item, Mapping) and not is_file(item)):
+        return Branch(item, name)
+    return Leaf(name or "item", type(item) if isinstance(item, (str, bytes)) else None)
+
+
+def length_of(name: str) -> str:
+    """The field with the bytes of each text of another one."""
+    return f"{name}.bytes"
+
+
+class Flat:
+    """A data set whose items are dicts of the leaves of those of another one."""
+
+    def __init__(self, data: Any, structure: Leaf | Branch, text_bytes: int) -> None:
+        self.data = data
+        self.penstock_kind = type(data).__name__
+        self._structure = structure
+        self._text_bytes = text_bytes
+        if hasattr(data, "_fingerprint"):  # of a Hugging Face data set
+            self._fingerprint = data._fingerprint
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        return self._flat(self.data[number])
+
+    @property
+    def __getitems__(self) -> Callable[[Sequence[int]], Any]:
+        get = self.data.__getitems__  # an AttributeError where there is none
+
+        def get_flat(numbers: Sequence[int]) -> Any:
+            items = get(numbers)
+            return [self._flat(item) for item in items] if isinstance(items, list) and len(items) == len(numbers) else items
+
+        return get_flat
+
+    def _flat(self, item: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for leaf, value in zip(self._structure.leaves(), self._structure.values(item)):
+            if leaf.text is not None:
+                value = value.encode() if isinstance(value, str) else value
+                if len(value) > self._text_bytes:
+                    raise ValueError(
+                        f"'{leaf.name}' has {len(value)} bytes, and from_dataset has room for {self._text_bytes}: "
+                        f"give it text_bytes={len(value)}, or those of the longest text"
+                    )
+            found[leaf.name] = value
+        return found
