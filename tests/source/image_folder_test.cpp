@@ -395,7 +395,7 @@ TEST(ImageFolder, RefusesMisuse) {
   EXPECT_THROW((void)source::image_folder(folder.path(), {.max_file_bytes = 0}),
                std::invalid_argument);
   EXPECT_THAT([&] { (void)source::image_folder(folder.path(), {.labels = list}); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("is for a flat folder")));
+              ThrowsMessage<Error>(HasSubstr("the path of an image relative to the folder")));
 }
 
 TEST(ImageFolder, NamesAFolderThatMayNotBeListed) {

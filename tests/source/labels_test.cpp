@@ -111,10 +111,78 @@ TEST_F(Labels, MayHaveWindowsLineEndsAMarkAndBlankLines) {
               ElementsAre(1, 2, 3));
 }
 
+TEST_F(Labels, MayHaveAHeader) {
+  for (const char* const header :
+       {"filename,label", "image_id,breed", "ID\tFoo", "\"Image Name\";\"class\"",
+        "\xEF\xBB\xBFpath|target", "img label"})
+    EXPECT_THAT(labels(open(std::string(header) + "\na.jpg,1\nb c.jpg,2\nd,e.jpg,3\n")),
+                ElementsAre(1, 2, 3))
+        << header;
+  expect_error("zebra.jpg,stripes\na.jpg,1\n", "line 1: expected the path of an image");
+  expect_error("a.jpg,1\nfilename,label\n", "line 2: expected the path of an image");
+  folder_.write("label.jpg");
+  expect_error("label.jpg,label\nlabel.jpg,1\n", "'label.jpg' has a label already, from line 1");
+}
+
+TEST_F(Labels, MayBeInQuotes) {
+  folder_.write("f \"g\".jpg");
+  const SourcePtr source = open(
+      "\"file\",\"label\"\n\"d,e.jpg\",\"dog, big\"\na.jpg,\"the \"\"cat\"\"\"\r\n\"b c.jpg\" , "
+      "ant\n"
+      "\"f \"\"g\"\".jpg\"\tant\n");
+  EXPECT_THAT(source->class_names(), ElementsAre("ant", "dog, big", "the \"cat\""));
+  EXPECT_THAT(labels(source), ElementsAre(2, 0, 1, 0));
+  EXPECT_THAT(labels(open("\"a.jpg\" 1\n\"b c.jpg\" \"2\"\nd,e.jpg\t\"3\"\nf \"g\".jpg,4\n")),
+              ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(Labels, MayBeSeparatedBySemicolonsAndBars) {
+  EXPECT_THAT(labels(open("a.jpg;1\nb c.jpg|2\n\"d,e.jpg\" ; 3\n")), ElementsAre(1, 2, 3));
+  EXPECT_THAT(open("a.jpg,x;y\nb c.jpg,z\nd,e.jpg,z\n")->class_names(), ElementsAre("x;y", "z"));
+}
+
+TEST_F(Labels, OfMoreColumnsOrDamagedQuotesAreAnError) {
+  expect_error("a.jpg,3,0.5\n", "line 1: expected two columns, the name of an image and its label");
+  for (const char* const line :
+       {"\"a.jpg,1", "\"a.jpg\"x,1", "\"a.jpg\",1,2", "\"\",1", "\"a.jpg\""})
+    expect_error(std::string(line) + "\n", "line 1: expected 'name label', found '");
+}
+
+TEST_F(Labels, OfIdsFindTheirImages) {
+  folder_.write("0001.png");
+  folder_.write("0001.v2.png");
+  folder_.write("00011.png");
+  EXPECT_THAT(labels(open("id,label\n00011,5\n0001,4\na,1\nb c.jpg,2\nd,e,3\n0001.v2,6\n")),
+              ElementsAre(4, 6, 5, 1, 2, 3));
+  folder_.write("a.png");
+  expect_error("a,1\n",
+               "line 1: 'a' is the name of two images, 'a.jpg' and 'a.png'; write the ending");
+}
+
+TEST(LabelsOfFolders, ArePathsBelowTheFolder) {
+  const TemporaryFolder folder;
+  for (const char* const path :
+       {"top.jpg", "a/1.jpg", "a/2.jpg", "a.x/1.jpg", "b/c/3.jpg", "none/readme.txt"})
+    folder.write(path);
+  const auto lines = folder.write(
+      "labels.csv", "path,label\nb/c/3.jpg,7\n./a/1.jpg,1\na/2,2\na.x/1,3\ntop.jpg,9\n");
+  const SourcePtr source = source::image_folder(folder.path(), {.labels = lines});
+  std::vector<std::pair<std::string, std::int64_t>> found;
+  for (std::uint64_t i = 0; i < source->size(); ++i)
+    found.emplace_back(source->info(i).key, *source->info(i).label);
+  EXPECT_THAT(found, ElementsAre(std::pair("a.x/1.jpg", 3), std::pair("a/1.jpg", 1),
+                                 std::pair("a/2.jpg", 2), std::pair("b/c/3.jpg", 7),
+                                 std::pair("top.jpg", 9)));
+  EXPECT_THAT(source->class_names(), IsEmpty());
+  folder.write("b/4.jpg");
+  EXPECT_THAT([&] { (void)source::image_folder(folder.path(), {.labels = lines}); },
+              ThrowsMessage<Error>(HasSubstr("no label for 1 of 6 images, 'b/4.jpg' the first")));
+}
+
 TEST_F(Labels, OfAnUnknownImageAreAnErrorWithTheLine) {
   expect_error("a.jpg 1\nzebra.jpg 2\n",
-               "line 2: expected the name of an image in the folder, "
-               "found 'zebra.jpg'");
+               "line 2: expected the path of an image relative to the folder, "
+               "found 'zebra.jpg'; remove the line, or add the image");
 }
 
 TEST_F(Labels, MissingForAnImageAreAnErrorThatNamesIt) {

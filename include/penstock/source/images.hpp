@@ -12,11 +12,12 @@
 
 namespace PENSTOCK_EXPORT penstock {
 
-/// Which files are images, and where a flat folder's labels are.
+/// Which files are images, and what their labels are.
 struct ImageFolderOptions {
-  /// for a flat folder: a text file with one 'name label' per line, separated by a comma, a tab or blanks; the labels are all
-  /// integers (3 or 3.0), which stay as they are, or all class names, which are sorted and numbered from 0; each image needs
-  /// exactly one line
+  /// a text file with one line for each image: its path relative to the folder, with or without its ending, and its label,
+  /// separated by a comma, a tab, a semicolon, a bar or blanks; either may be in double quotes, and the first line may be a
+  /// header. The labels are all integers (3 or 3.0), which stay as they are, or all class names, which are sorted and
+  /// numbered from 0. Sub-folders are no classes then
   std::filesystem::path labels{};
   /// names of the classes: label i is classes[i], so that a validation set has the labels of its training set. A name in it
   /// need not have images; a sub-folder with images, or a name in `labels`, that is not in it is an error. By default the
@@ -50,7 +51,7 @@ namespace source {
 /// The images in a folder. Where its sub-folders have images, each sub-folder is a class, with the images at any depth in it;
 /// classes are numbered in the order of their names, as in torchvision's ImageFolder. A sub-folder without an image is an
 /// error, since it would move the numbers of others, unless `classes` are passed. Where the images are directly in
-/// `folder`, it is flat, and all labels are 0 unless `labels` are passed. Names that begin with a dot are skipped. The report
+/// `folder`, it is flat, and all labels are 0. With `labels` images lie anywhere, and have the labels of that file. Names that begin with a dot are skipped. The report
 /// counts the files and links that are left out; where `extensions` has its default, and there are images among the first
 /// hundred of these files, Loader::notices() has a warning.
 ///
@@ -65,8 +66,8 @@ namespace source {
 ///
 /// Shapes  image u8 [?] (the file's bytes), label i64 [].
 /// Units   the listing takes the bytes of the files' names and 12 more for each file
-/// Errors  std::invalid_argument  no folder or no extension was passed; max_file_bytes = 0; labels for a folder that has
-///                                classes; two equal names in classes, or classes for a flat folder without labels
+/// Errors  std::invalid_argument  no folder or no extension was passed; max_file_bytes = 0; two equal names in classes, or
+///                                classes for a flat folder without labels
 ///         Error                  a folder is missing, cannot be listed, has no image, or has images both directly and in
 ///                                sub-folders; a sub-folder has no image, or one with images is none of classes; the labels
 ///                                do not fit the images; of s3:// also: a bucket is missing or denied, or its server does

@@ -174,16 +174,11 @@ SourcePtr source::described_image_folder(const std::filesystem::path& root,
                                               {.endings = normalised(options.extensions),
                                                .sniff = options.sniff,
                                                .follow_symlinks = options.follow_symlinks,
+                                               .has_classes = options.labels.empty(),
                                                .classes = options.classes},
                                               *storage);
   source::Labels labels;
   if (!options.labels.empty()) {
-    if (!files.class_names().empty()) {
-      throw std::invalid_argument(
-          fmt::format("the option labels is for a flat folder, but {} has a sub-folder per class; "
-                      "leave the option out",
-                      root.string()));
-    }
     labels = source::read_labels(options.labels, files, options.classes, *storage);
   } else if (files.class_names().empty() && !options.classes.empty()) {
     throw std::invalid_argument(

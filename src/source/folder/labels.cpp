@@ -29,19 +29,76 @@ std::string_view trimmed(std::string_view text) noexcept {
 }
 
 struct Line {
-  std::string_view name;
-  std::string_view label;
+  std::string name;
+  std::string label;
 };
 
-// A comma or tab separates better than a blank, which names of files and classes may contain. The
-// last one counts, since commas are commoner in file names than in labels.
-std::optional<Line> split(std::string_view line) noexcept {
-  std::size_t at = line.find_last_of(",\t");
-  if (at == line.npos) at = line.find_last_of(kBlanks);
+// A comma or tab separates better than a semicolon or bar, and these better than a blank, which names of files and classes
+// may contain. The last one counts, since commas are commoner in file names than in labels.
+std::optional<Line> split_plain(std::string_view line) {
+  std::size_t at = line.npos;
+  for (const std::string_view separators :
+       {std::string_view(",\t"), std::string_view(";|"), kBlanks})
+    if (at == line.npos) at = line.find_last_of(separators);
   if (at == line.npos) return std::nullopt;
-  const Line parts{trimmed(line.substr(0, at)), trimmed(line.substr(at + 1))};
+  const Line parts{std::string(trimmed(line.substr(0, at))),
+                   std::string(trimmed(line.substr(at + 1)))};
   if (parts.name.empty() || parts.label.empty()) return std::nullopt;
   return parts;
+}
+
+// A field in double quotes, where "" is one of them (RFC 4180), or what comes before a separator. Takes it off `rest`, with
+// the separator behind it; none where a quote does not end, or something else follows it.
+std::optional<std::string> take_field(std::string_view& rest, std::string_view separators) {
+  rest = trimmed(rest);
+  std::string field;
+  if (!rest.starts_with('"')) {
+    const std::size_t end = std::min(rest.find_first_of(separators), rest.size());
+    field = trimmed(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    return field;
+  }
+  for (rest.remove_prefix(1);; rest.remove_prefix(1)) {
+    if (rest.empty()) return std::nullopt;
+    if (rest.starts_with("\"\""))
+      rest.remove_prefix(1);
+    else if (rest.starts_with('"'))
+      break;
+    field += rest.front();
+  }
+  rest.remove_prefix(1);
+  if (separators != kBlanks) rest = trimmed(rest);
+  if (rest.empty()) return field;
+  if (separators.find(rest.front()) == separators.npos) return std::nullopt;
+  rest.remove_prefix(1);
+  return field;
+}
+
+std::optional<Line> split(std::string_view line) {
+  if (line.find('"') == line.npos) return split_plain(line);
+  for (const std::string_view separators :
+       {std::string_view(",\t"), std::string_view(";|"), kBlanks}) {
+    std::string_view rest = line;
+    const auto name = take_field(rest, separators);
+    const auto label = take_field(rest, separators);
+    if (name && label && !name->empty() && !label->empty() && rest.empty())
+      return Line{*name, *label};
+  }
+  return std::nullopt;
+}
+
+// What tables call these columns.
+bool is_heading(std::string_view text) {
+  std::string word;
+  for (const char c : text)
+    if (c != '_' && c != '-' && c != ' ')
+      word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  static constexpr std::string_view kWords[] = {
+      "file",    "filename",  "filenames", "filepath",   "path",    "image",   "images",
+      "imageid", "imagename", "imagepath", "img",        "imgname", "imgpath", "id",
+      "name",    "fname",     "key",       "label",      "labels",  "labelid", "class",
+      "classid", "classname", "category",  "categoryid", "target",  "y"};
+  return std::ranges::find(kWords, word) != std::end(kWords);
 }
 
 enum class Kind : std::uint8_t { name, integer, other_number };
@@ -110,11 +167,11 @@ class LabelReader {
     if (!parts) {
       fail(number, fmt::format("expected 'name label', found '{}'", core::printable(line, kShown)));
     }
-    const std::uint64_t file = find(parts->name);
+    const std::uint64_t file = find_image(number, parts->name);
+    const bool is_first = !std::exchange(has_lines_, true);
     if (file == images_.size()) {
-      fail(number, fmt::format("expected the name of an image in the folder, found '{}'; remove "
-                               "the line, or add the image",
-                               core::printable(parts->name, kShown)));
+      if (is_first && (is_heading(parts->name) || is_heading(parts->label))) return;
+      fail(number, describe_unknown(parts->name));
     }
     if (line_of_[file] != 0) {
       fail(number, fmt::format("'{}' has a label already, from line {}; remove one of them",
@@ -152,19 +209,61 @@ class LabelReader {
                kind == Kind::name ? "an integer" : "a name"));
   }
 
-  // The images of a flat folder are sorted by name.
-  std::uint64_t find(std::string_view name) const noexcept {
+  // Images are sorted by their paths.
+  std::uint64_t first_from(std::string_view path) const noexcept {
     std::uint64_t low = 0;
     std::uint64_t high = images_.size();
     while (low < high) {
       const std::uint64_t middle = low + (high - low) / 2;
-      if (images_.name(middle) < name) {
+      if (images_.compare_path(middle, path) < 0) {
         low = middle + 1;
       } else {
         high = middle;
       }
     }
-    return low < images_.size() && images_.name(low) == name ? low : images_.size();
+    return low;
+  }
+
+  std::uint64_t find(std::string_view path) const noexcept {
+    const std::uint64_t file = first_from(path);
+    return file < images_.size() && images_.compare_path(file, path) == 0 ? file : images_.size();
+  }
+
+  // By its path, or by its path without the ending, as tables of ids have it; images_.size() where there is none.
+  std::uint64_t find_image(std::uint64_t number, std::string_view path) const {
+    if (path.starts_with("./")) path.remove_prefix(2);
+    std::uint64_t found = find(path);
+    if (found != images_.size()) return found;
+    const std::string stem = std::string(path) + '.';
+    for (std::uint64_t file = first_from(stem); file < images_.size(); ++file) {
+      const std::string whole = images_.folder(file).path + std::string(images_.name(file));
+      if (!whole.starts_with(stem)) break;
+      if (whole.find_first_of("./", stem.size()) != whole.npos) continue;
+      if (found != images_.size())
+        fail(number,
+             fmt::format("'{}' is the name of two images, '{}' and '{}'; write the ending, too",
+                         core::printable(path, kShown), path_of(found), path_of(file)));
+      found = file;
+    }
+    return found;
+  }
+
+  std::string path_of(std::uint64_t file) const {
+    return core::printable(images_.folder(file).path + std::string(images_.name(file)));
+  }
+
+  std::string describe_unknown(std::string_view name) const {
+    const std::string_view first = name.substr(0, name.find_first_of(",\t;|"));
+    if (first.size() < name.size() && find(trimmed(first)) != images_.size())
+      return fmt::format(
+          "expected two columns, the name of an image and its label, found '{}' before the last "
+          "one; "
+          "keep these two, or put a name with a separator in double quotes",
+          core::printable(name, kShown));
+    return fmt::format(
+        "expected the path of an image relative to the folder, found '{}'; remove the line, or add "
+        "the image",
+        core::printable(name, kShown));
   }
 
   void require_all() const {
@@ -174,7 +273,7 @@ class LabelReader {
     throw Error(fmt::format(
         "{} has no label for {} of {} images, '{}' the first of them; add the lines, or move the "
         "images away",
-        path_.string(), missing, images_.size(), images_.name(static_cast<std::uint64_t>(first))));
+        path_.string(), missing, images_.size(), path_of(static_cast<std::uint64_t>(first))));
   }
 
   Labels integers() const {
@@ -209,6 +308,7 @@ class LabelReader {
   ClassNumbers numbers_;                  // of these
   std::vector<std::uint64_t> line_of_;    // 0: no label yet
   std::vector<std::string> label_of_;
+  bool has_lines_ = false;
   std::uint64_t first_integer_line_ = 0;
   std::uint64_t first_word_line_ = 0;
 };

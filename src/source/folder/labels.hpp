@@ -1,4 +1,4 @@
-// source/folder/labels: the labels file of a flat image folder.
+// source/folder/labels: the labels file of an image folder.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Labels {
   std::vector<std::string> class_names;  ///< empty if the labels are integers
 };
 
-/// Reads 'name label' lines of a file, or of an object, and gives each file of a flat list its
+/// Reads 'path label' lines of a file, or of an object, and gives each file of a list its
 /// label. With `classes` all labels are names from this list.
 ///
 /// Errors  Error  the file cannot be read, or is not UTF-8; a line is malformed, names no image or one that has a

@@ -62,6 +62,12 @@ std::string FileList::hash() const {
                    hash_text(as_text(folder_of_)));
 }
 
+int FileList::compare_path(std::uint64_t file, std::string_view path) const noexcept {
+  const std::string_view front = folder(file).path;
+  const int order = front.compare(path.substr(0, front.size()));
+  return order != 0 ? order : name(file).compare(path.substr(front.size()));
+}
+
 ClassNumbers numbers_of(std::span<const std::string> class_names) {
   ClassNumbers numbers;
   for (const std::string& name : class_names)
@@ -82,6 +88,7 @@ class FileLister {
       walk("");
     }
     if (list_.size() == 0) throw Error(describe_no_images());
+    if (!options_.has_classes) return std::move(list_);
     if (in_root_ > 0 && in_root_ < list_.size()) throw Error(describe_both_layouts());
     if (in_root_ == 0) number_classes();
     return std::move(list_);

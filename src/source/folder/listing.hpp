@@ -31,6 +31,8 @@ class FileList {
   [[nodiscard]] std::string_view name(std::uint64_t file) const noexcept {
     return &names_[name_at_[file]];
   }
+  /// folder(file).path + name(file) beside `path`: below 0, 0 or above it, as their bytes are.
+  [[nodiscard]] int compare_path(std::uint64_t file, std::string_view path) const noexcept;
   /// The names of the classes, label by label; none for a flat folder.
   [[nodiscard]] std::span<const std::string> class_names() const noexcept { return class_names_; }
   /// Files that are no images by their names.
@@ -61,6 +63,7 @@ struct ListOptions {
   std::vector<std::string> endings;  ///< of images: lower case, with the dot
   bool sniff = false;  ///< whether files with other endings are images if they begin as such
   bool follow_symlinks = true;
+  bool has_classes = true;  ///< whether sub-folders are classes; if not, images may lie anywhere
   /// names of the classes, label by label; empty: those of the sub-folders, sorted
   std::vector<std::string> classes;
 };
@@ -68,8 +71,8 @@ struct ListOptions {
 /// Lists every image file below `root`, a folder or s3://bucket/prefix. Names that begin with a dot are passed over. At
 /// least one file, or an Error.
 ///
-/// Errors  Error  a folder cannot be listed, a file that is sniffed cannot be read, there is no such file, some lie in `root` and some in its sub-folders; a
-///                sub-folder has no image, or one that `classes` does not name has one
+/// Errors  Error  a folder cannot be listed, a file that is sniffed cannot be read, there is no such file; where sub-folders are classes, some lie in `root` and some in its
+///                sub-folders, or a sub-folder has no image, or one that `classes` does not name has one
 [[nodiscard]] FileList list_files(const std::filesystem::path& root, const ListOptions& options,
                                   const storage::Storage& storage);
 
