@@ -103,6 +103,7 @@ struct FieldLayout {
   std::size_t at = 0;     // among the fields of a record; its lengths are the next
   std::size_t start = 0;  // of its own numbers in a record's block
   std::optional<RowForm> rows;
+  std::string label;  // what indexes call it; empty where they do not have it
 };
 
 std::vector<FieldSpec> specs_of(std::span<const ExampleField> fields) {
@@ -133,6 +134,7 @@ class TfRecords final : public Source {
                                        .any_length = !field.lengths.empty()};
       }
       if (!spec.shape.is_dynamic()) numbers_bytes_ += round_up(spec.bytes());
+      if (is_label(field)) layouts_.back().label = label_name(field);
       (field.sequence ? has_sequences_ : has_features_) = true;
       at += field.lengths.empty() ? 1 : 2;
     }
@@ -186,9 +188,9 @@ class TfRecords final : public Source {
     RecordInfo info{.key = fmt::format("{}:{}", path.substr(path.rfind('/') + 1), row),
                     .label = std::nullopt,
                     .bytes = index.member(row).bytes};
-    for (const ExampleField& field : options_.fields) {
-      if (!is_label(field)) continue;
-      const ShardIndex::Labels& labels = *index.labels(label_name(field));
+    for (const FieldLayout& layout : layouts_) {
+      if (layout.label.empty()) continue;
+      const ShardIndex::Labels& labels = *index.labels(layout.label);
       if (labels.state(row) == LabelState::known) info.label = labels.value(row);
     }
     return info;
@@ -246,8 +248,8 @@ class TfRecords final : public Source {
   std::optional<std::string> compare_label(const ShardIndex& index, std::uint64_t row,
                                            const Record& record) const {
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
-      if (!is_label(options_.fields[i])) continue;
-      const ShardIndex::Labels& labels = *index.labels(label_name(options_.fields[i]));
+      if (layouts_[i].label.empty()) continue;
+      const ShardIndex::Labels& labels = *index.labels(layouts_[i].label);
       const std::int64_t found = *record[layouts_[i].at].data<std::int64_t>();
       if (labels.state(row) != LabelState::known || labels.value(row) == found) continue;
       return fmt::format("'{}' is {} in the record, and {} in the index of its file: the file {}",
