@@ -6,7 +6,6 @@ import inspect
 import io
 import os
 import pickle
-import struct
 import tarfile
 import threading
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import delivered, evaluate, numbers
+from tfrecords import example, sequence_example, write_tfrecord
 
 import penstock as ps
 
@@ -204,35 +204,8 @@ def test_tar_shards(tmp_path, images):
         ps.webdataset(tmp_path, index_location="nowhere")
 
 
-def _crc(data: bytes) -> int:
-    table = []
-    for n in range(256):
-        for _ in range(8):
-            n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
-        table.append(n)
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def _message(*fields: tuple[int, bytes]) -> bytes:
-    return b"".join(bytes([number << 3 | 2, len(data)]) + data for number, data in fields)
-
-
-def _example(**features: bytes) -> bytes:
-    entries = [(1, _message((1, name.encode()), (2, value))) for name, value in features.items()]
-    return _message((1, _message(*entries)))
-
-
 def test_tfrecords(tmp_path):
-    with open(tmp_path / "a.tfrecord", "wb") as file:
-        for i in range(3):
-            floats = _message((2, _message((1, struct.pack("<2f", i, i / 2)))))
-            data = _example(x=floats, label=_message((3, _message((1, bytes([i]))))))
-            length = struct.pack("<Q", len(data))
-            file.write(length + struct.pack("<I", _crc(length)) + data + struct.pack("<I", _crc(data)))
+    write_tfrecord(tmp_path / "a.tfrecord", [example({"x": [float(i), i / 2], "label": [i]}) for i in range(3)])
     fields = [
         ps.ExampleField("x", ["x"], dtype="f32", shape=(2,)),
         ps.ExampleField("y", ["label"], dtype="i64"),
@@ -242,6 +215,42 @@ def test_tfrecords(tmp_path):
     assert step["x"].numpy().tolist() == [[0, 0], [1, 0.5], [2, 1]]
     assert step["y"].numpy().tolist() == [0, 1, 2] and step["z"].numpy().tolist() == [-1] * 3
     assert fields[0].dtype == "f32" and fields[0].shape == (2,)
+
+
+def test_lists_of_tfrecords(tmp_path):
+    write_tfrecord(tmp_path / "a.tfrecord", [example({"x": [0.5] * (4 * i), "words": [b"ab"] * i + [b"c"]}) for i in range(3)])
+    fields = [ps.ExampleField("x", "x", dtype="f32", shape=(None, 4), required=False), ps.ExampleField("words", "words", lengths="sizes")]
+    data = ps.tfrecord(tmp_path, fields=fields, index_location="memory")
+    assert [str(field) for field in data.fields] == ["x f32 [?,4]", "words u8 [?]", "sizes i64 [?]"]
+    padded = data.map(ps.pad("x", 3, lengths="rows")).map(ps.pad("words", 8)).map(ps.pad("sizes", 3, value=-1, lengths="count"))
+    step = next(padded.batch(3).loader())
+    assert step["x"].shape == (3, 3, 4) and step["rows"].numpy().tolist() == [0, 1, 2]
+    assert step["x"].numpy().sum(axis=(1, 2)).tolist() == [0, 2, 4]
+    assert step["sizes"].numpy().tolist() == [[1, -1, -1], [2, 1, -1], [2, 2, 1]] and step["count"].numpy().tolist() == [1, 2, 3]
+    assert bytes(step["words"].numpy()[2]) == b"ababc\0\0\0"
+    assert ps.Dataset.from_json(padded.batch(3).to_json()).describe() == padded.batch(3).describe()
+    assert "ExampleField(name='words', features=['words'], lengths='sizes')" in repr(data)
+    one = ps.tfrecord(tmp_path, fields=[ps.ExampleField("words", "words")], index_location="memory").map(ps.pad("words", 8)).batch(3)
+    with pytest.raises(ps.DataError, match=r"expected one value of bytes, found 2 values; to read all of them, name a field"):
+        next(one.loader())
+
+
+def test_sequence_examples(tmp_path):
+    record = sequence_example({"label": [7]}, {"pose": [[0.5, 1.0], [1.5, 2.0]], "frames": [[b"jpeg"], [b"jp"]]})
+    write_tfrecord(tmp_path / "a.tfrecord", [record])
+    fields = [
+        ps.ExampleField("label", "label", dtype="i64"),
+        ps.ExampleField("pose", "pose", dtype="f32", shape=(None, 2), sequence=True),
+        ps.ExampleField("frames", "frames", lengths="frame_bytes", sequence=True),
+    ]
+    data = ps.tfrecord(tmp_path, fields=fields, index_location="memory")
+    padded = data.map(ps.pad("pose", 3)).map(ps.pad("frames", 6)).map(ps.pad("frame_bytes", 2))
+    step = next(padded.batch(1).loader())
+    assert step["label"].numpy().tolist() == [7] and step["pose"].numpy().tolist() == [[[0.5, 1], [1.5, 2], [0, 0]]]
+    assert bytes(step["frames"].numpy()[0]) == b"jpegjp" and step["frame_bytes"].numpy().tolist() == [[4, 2]]
+    plain = ps.tfrecord(tmp_path, fields=[ps.ExampleField("frames", "frames")], index_location="memory")
+    with pytest.raises(ps.DataError, match="it is a feature list of a tf.train.SequenceExample: give the field the option sequence"):
+        next(plain.map(ps.pad("frames", 6)).batch(1).loader())
 
 
 def test_array_files(tmp_path):

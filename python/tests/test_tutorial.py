@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tfrecords import example, sequence_example, write_tfrecord
 
 import penstock as ps
 
@@ -55,6 +56,40 @@ def test_the_code_of_tokens_runs(tmp_path, monkeypatch, capsys):
         exec(compile(block, f"block {number} of tokens.md", "exec"), names)
     out = capsys.readouterr().out
     assert out.startswith("4 documents") and "(2, 16) (2, 16)" in out and "PackSummary(rows=3" in out and "0 64 " in out
+
+
+def test_the_code_of_tfrecords_runs(images, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    photo = next(images.rglob("*.jpg")).read_bytes()
+    sides = [f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax")]
+    detection = [example({"image/encoded": [photo], **{side: [0.25] * objects for side in sides}}) for objects in (3, 0)]
+    texts = [example({"words": words}) for words in ([b"one", b"more"], [b"another"])]
+    clips = [sequence_example({"label": [n]}, {"pose": [[0.5] * 4] * n}) for n in (5, 2)]
+    for name, records in {"detection": detection, "texts": texts, "clips": clips}.items():
+        (tmp_path / name).mkdir()
+        write_tfrecord(tmp_path / name / "a.tfrecord", records)
+    text = (TUTORIAL.parent / "tfrecords.md").read_text()
+    names: dict[str, object] = {}
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)):
+        exec(compile(block, f"block {number} of tfrecords.md", "exec"), names)
+    assert capsys.readouterr().out.splitlines() == [
+        "(2, 64, 64, 3) (2, 10, 4) [3 0]",
+        "words u8 [?] word_bytes i64 [?]",
+        "['one', 'another']",
+        "[5 2] (2, 16, 4) [5 2]",
+    ]
+
+
+def test_the_fields_of_tfrecords_are_what_the_page_says(tmp_path):
+    write_tfrecord(tmp_path / "a.tfrecord", [])
+    text = (TUTORIAL.parent / "tfrecords.md").read_text()
+    rows = re.findall(r"^\| `.*? \| `\((.*?)\)` \| (.*?) \|$", text, re.MULTILINE)
+    assert len(rows) == 10
+    for number, (arguments, says) in enumerate(rows):
+        sequence = ", sequence=True" if number >= 6 else ""
+        field = eval(f"ps.ExampleField({arguments}{sequence})")
+        made = [str(one).split(" ", 1)[1] for one in ps.tfrecord(tmp_path, fields=[field], index_location="memory").fields]
+        assert re.findall(r"\b[uif]\d+ \[.*?\]", says) == made, arguments
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([^)#:]+)\)", TUTORIAL.read_text()))))

@@ -155,6 +155,17 @@ void write_records(const std::filesystem::path& folder) {
   const std::string floats = wire(1, feature("f", 2, wire(1, raw(1.5F) + raw(2.5F))) +
                                          feature("n", 3, wire(1, "\x01\x96\x01")));
   write_text(folder / "floats", floats + '\x01');
+  const std::string texts = feature("t", 1, wire(1, "abc") + wire(1, "de") + wire(1, ""));
+  const std::string pairs = wire(1, wire(2, wire(1, raw(1.F) + raw(2.F))));
+  const std::string ragged = wire(1, wire(3, wire(1, "\x01\x02"))) + wire(1, "") +
+                             wire(1, wire(1, wire(1, "x")) + wire(3, "\x08\x03"));
+  const std::string sequence =
+      wire(1, texts + feature("n", 3, "\x08\x05" + wire(1, "\x06\x07"))) +
+      wire(2, wire(1, wire(1, "f") + wire(2, pairs + pairs)) +
+                  wire(1, wire(1, "r") + wire(2, ragged)) +
+                  wire(1, wire(1, "frames") + wire(2, wire(1, wire(1, wire(1, "jpeg"))) +
+                                                          wire(1, wire(1, wire(1, "jp"))))));
+  write_text(folder / "sequence", sequence + '\x01');
   for (const char how : {'\x02', '\x03'})
     write_text(folder / fmt::format("tfrecord_{}", static_cast<int>(how)),
                frame(example) + frame("") + frame(floats) + how);

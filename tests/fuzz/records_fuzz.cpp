@@ -11,6 +11,7 @@
 #include "src/source/arrays/npy.hpp"
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/tfrecord/example.hpp"
+#include "src/source/tfrecord/feature_rows.hpp"
 #include "src/source/tfrecord/tfrecord_scan.hpp"
 #include "tests/fuzz/memory_file.hpp"
 
@@ -40,6 +41,8 @@ struct Counter {
   std::uint64_t values = 0;
   WireRange whole;
   void start(FeatureKind) { values = 0; }
+  void begin_step() { values = 0; }
+  void end_step() {}
   void bytes(WireRange range) {
     require(range.begin <= range.end && range.begin >= whole.begin && range.end <= whole.end);
     ++values;
@@ -48,14 +51,58 @@ struct Counter {
   void float_bits(std::uint32_t) { ++values; }
 };
 
+// What is counted has room for what is copied, and both are of the bytes that there are.
+template <class Read>
+void read_rows(std::span<const std::byte> bytes, const RowForm& form, const Read& read) {
+  RowSink counted(form);
+  if (!read(counted) || counted.wrong()) return;
+  const std::uint64_t rows = counted.rows();
+  require(rows <= bytes.size() && counted.bytes() <= 8 * bytes.size());
+  std::vector<std::byte> values(counted.bytes());
+  std::vector<std::int64_t> lengths(rows, -1);
+  RowSink copied(form, bytes, values, lengths);
+  require(read(copied) && copied.rows() == rows && copied.bytes() == values.size());
+  if (form.kind != FeatureKind::bytes && !form.steps) return;
+  std::int64_t total = 0;
+  for (const std::int64_t length : lengths) {
+    require(length >= 0);
+    total += length;
+  }
+  const std::size_t element = form.kind == FeatureKind::bytes    ? 1
+                              : form.kind == FeatureKind::floats ? 4
+                                                                 : 8;
+  require(static_cast<std::uint64_t>(total) * element == values.size());
+}
+
 void read_example(std::span<const std::byte> bytes) {
-  BytesInput input(bytes);
   const WireRange whole{0, bytes.size()};
-  (void)for_each_feature(input, whole, [&](std::string_view name, WireRange entry) {
-    require(name.size() <= bytes.size() && entry.end <= bytes.size());
-    Counter counter{.whole = whole};
-    if (read_feature(input, entry, counter)) require(counter.values <= bytes.size());
-  });
+  for (const FeatureMap map : {FeatureMap::features, FeatureMap::feature_lists}) {
+    const bool steps = map == FeatureMap::feature_lists;
+    BytesInput input(bytes);
+    (void)for_each_feature(input, whole, map, [&](std::string_view name, WireRange entry) {
+      require(name.size() <= bytes.size() && entry.end <= bytes.size());
+      Counter counter{.whole = whole};
+      const bool good =
+          steps ? read_feature_list(input, entry, counter) : read_feature(input, entry, counter);
+      if (good) require(counter.values <= bytes.size());
+      for (const FeatureKind kind :
+           {FeatureKind::bytes, FeatureKind::floats, FeatureKind::integers}) {
+        for (const bool any_length : {false, true}) {
+          const RowForm form{
+              .kind = kind, .row = 1 + name.size() % 3, .steps = steps, .any_length = any_length};
+          if (any_length && !steps && kind != FeatureKind::bytes)
+            continue;  // refused where it is opened
+          read_rows(bytes, form, [&](RowSink& sink) {
+            if (steps) return read_feature_list(input, entry, sink);
+            sink.begin_step();
+            const bool read = read_feature(input, entry, sink);
+            sink.end_step();
+            return read;
+          });
+        }
+      }
+    });
+  }
 }
 
 // Few mutations keep a checksum: without this, what stands behind it is hardly reached.

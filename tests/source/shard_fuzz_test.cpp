@@ -80,6 +80,28 @@ Shard tfrecord_shard(std::mt19937& draw) {
   return shard;
 }
 
+// Lists of differing lengths, and feature lists.
+Shard lists_shard(std::mt19937& draw) {
+  using test::wire;
+  const auto numbers = [&] {
+    return wire(1, std::string(draw() % 5, static_cast<char>(draw() % 128)));
+  };
+  Shard shard;
+  for (int i = 0; i < 8; ++i) {
+    std::string texts;
+    std::string steps;
+    for (auto left = draw() % 6; left > 0; --left) {
+      texts += wire(1, std::string(draw() % 300, static_cast<char>('a' + i)));
+      steps += wire(1, wire(3, numbers()));
+    }
+    shard.bytes += test::frame(
+        wire(1, test::feature("numbers", 3, numbers()) + test::feature("texts", 1, texts)) +
+        wire(2, wire(1, wire(1, "steps") + wire(2, steps))));
+    shard.ends.push_back(shard.bytes.size());
+  }
+  return shard;
+}
+
 struct Kind {
   const char* name;
   Shard (*make)(std::mt19937&);
@@ -93,6 +115,22 @@ const Kind kTfRecord{"tfrecord", tfrecord_shard,
                      [](const std::filesystem::path& path, IndexLocation location) {
                        return source::tfrecord(path, {.index = {.location = location}});
                      }};
+
+const Kind kLists{
+    "lists", lists_shard, [](const std::filesystem::path& path, IndexLocation location) {
+      return source::tfrecord(
+          path,
+          {.fields =
+               {{.name = "n", .features = {"numbers"}, .dtype = DType::i64, .shape = {kDynamic}},
+                {.name = "t", .features = {"texts"}, .lengths = "t_lengths"},
+                {.name = "s",
+                 .features = {"steps"},
+                 .dtype = DType::i64,
+                 .shape = {kDynamic},
+                 .lengths = "s_lengths",
+                 .sequence = true}},
+           .index = {.location = location}});
+    }};
 
 class ShardFuzz : public ::testing::TestWithParam<Kind> {};
 
@@ -166,7 +204,7 @@ TEST_P(ShardFuzz, OneDamagedByteMovesNoRecord) {
   EXPECT_LE(moved, GetParam().make == tar_shard ? static_cast<int>(kSeeds / 20) : 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ShardFuzz, ::testing::Values(kTar, kTfRecord),
+INSTANTIATE_TEST_SUITE_P(, ShardFuzz, ::testing::Values(kTar, kTfRecord, kLists),
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

@@ -371,9 +371,6 @@ TEST_F(TfRecord, RefusesOptionsThatCannotBe) {
   refused(records_in_memory({{.name = "a", .features = {}}}), "names no feature");
   refused(records_in_memory({{.name = "a", .features = {"f"}, .dtype = DType::i32}}),
           "u8, i64 or f32");
-  refused(records_in_memory(
-              {{.name = "a", .features = {"f"}, .dtype = DType::f32, .shape = {kDynamic}}}),
-          "fixed number of bytes");
   refused(records_in_memory({{.name = "a", .features = {"f"}, .shape = {0}}}),
           "fixed number of bytes");
   refused(records_in_memory({{.name = "a",

@@ -217,18 +217,30 @@ class TarWriter {
 
 // ---- samples of TFRecord files, and a writer of such files ----
 
-/// One field of the records, made of one feature of each Example.
+/// One field of the records, made of one feature of each Example. A shape whose first extent is None takes any number of
+/// values, as tf.io.VarLenFeature and RaggedFeature do: `pad` makes rows of one length of them. An empty list is one without
+/// rows; so is a missing one with `required` = false.
 struct ExampleField {
   std::string name;  ///< the field's name
   /// the feature's name; of several the first that an Example has is taken
   std::vector<std::string> features;
   /// u8 is the one value of a bytes_list, i64 an int64_list, f32 a float_list
   DType dtype = DType::u8;
-  /// the number of values of i64 and f32, () for one; of u8 the number of bytes, () for all that there are, u8 [?]
+  /// the number of values of i64 and f32, () for one; of u8 the number of bytes, () for all that there are, u8 [?]. With
+  /// None in front it takes any number of values: (None,) of numbers; (None, 4) a number that 4 divides, as rows of 4; of u8
+  /// (None, n) values of n bytes each
   Shape shape{};
-  /// whether an Example without it is a fault; if not, the field is then u8 [0], or filled with `default_value`
+  /// whether an Example without it is a fault; if not, the field is then u8 [0], an empty list, or filled with
+  /// `default_value`
   bool required = true;
   double default_value = 0;  ///< the value of a number that is missing and not required
+  /// the name of one more field, i64 [?]: the lengths of values of u8 that differ in size, or of a sequence's steps that
+  /// have differing numbers of values. The field itself has all of them, concatenated, as [?]
+  std::string lengths{};
+  /// whether it is one of the feature_lists of a tf.train.SequenceExample (without it, one of the context's features): the
+  /// first extent is that of the steps, None for any number; a step has one value for (None,), n numbers, or one value of n
+  /// bytes, for (None, n)
+  bool sequence = false;
 };
 
 template <class Visitor>
@@ -239,6 +251,8 @@ void visit_fields(Visitor& visit, ExampleField& field) {
   visit("shape", field.shape);
   visit("required", field.required);
   visit("default_value", field.default_value);
+  visit.later("lengths", field.lengths);
+  visit.later("sequence", field.sequence);
 }
 
 struct TfRecordOptions {
@@ -265,14 +279,14 @@ void visit_fields(Visitor& visit, TfRecordOptions& options) {
 
 namespace source {
 
-/// tf.train.Examples of TFRecord files, read at random through an index, in the order of the files and, in each, of its
+/// tf.train.Examples and SequenceExamples of TFRecord files, read at random through an index, in the order of the files and, in each, of its
 /// records. `files` is a path, a folder, a pattern, or a list of these; in a folder those files are taken whose names end
 /// in .tfrecord, .tfrecords, .tfrec or .record, or in -00000-of-00010. This reads what TensorFlow writes without
 /// compression. Features that no field names are skipped.
 ///
 /// Damaged data are a fault of their record, and no other record moves:
 /// - a record whose checksum is wrong, that is no Example, lacks a required feature, or has another kind or number of
-///   values keeps its number and is a fault when it is read;
+///   values keeps its number and is a fault when it is read; so is one whose lists take more than max_record_bytes;
 /// - after a damaged length the scan continues at the next good one, and the bytes between are one record, which is a
 ///   fault;
 /// - in a file that is cut off the record in which it ends is a fault. The number of records missing after it is unknown,
@@ -283,7 +297,8 @@ namespace source {
 /// i64 (it is kept in the index). The fingerprint covers the fields, the files' names and sizes, and the records'
 /// lengths, but neither the folders that they are in nor the contents of the records.
 ///
-/// Shapes  by default image u8 [?], label i64 []; views of bytes are not aligned
+/// Shapes  by default image u8 [?], label i64 []; a field with `lengths` is followed by that of its lengths; views of bytes
+///         are not aligned
 /// Units   about 7 bytes for a record and 2 for its label, in memory and in the index
 /// Errors  std::invalid_argument  no file, no field, more than 16 fields, a field without a name or a feature, a name used
 ///                                twice, a type or shape that no feature has; max_record_bytes = 0

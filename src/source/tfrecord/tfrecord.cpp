@@ -18,6 +18,7 @@
 #include "src/source/shards/shard_set.hpp"
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/tfrecord/example.hpp"
+#include "src/source/tfrecord/feature_rows.hpp"
 #include "src/source/tfrecord/tfrecord_scan.hpp"
 
 namespace penstock {
@@ -26,8 +27,11 @@ namespace {
 
 using source::BytesInput;
 using source::FeatureKind;
+using source::FeatureMap;
 using source::LabelState;
 using source::Member;
+using source::RowForm;
+using source::RowSink;
 using source::ShardIndex;
 using source::WireRange;
 
@@ -37,20 +41,6 @@ constexpr std::size_t kAlignment = 16;
 FeatureKind kind_of(DType dtype) noexcept {
   if (dtype == DType::i64) return FeatureKind::integers;
   return dtype == DType::f32 ? FeatureKind::floats : FeatureKind::bytes;
-}
-
-std::string_view name_of_kind(FeatureKind kind) noexcept {
-  switch (kind) {
-    case FeatureKind::bytes:
-      return "bytes";
-    case FeatureKind::floats:
-      return "floats";
-    case FeatureKind::integers:
-      return "integers";
-    case FeatureKind::none:
-      break;
-  }
-  return "nothing";
 }
 
 // The values of one feature, copied to `out` where they are numbers.
@@ -85,11 +75,42 @@ class ValueSink {
   std::uint64_t room_;  // in bytes
 };
 
+std::size_t round_up(std::size_t bytes) noexcept {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Whether it is the one value of a bytes_list, of any size.
+bool is_any_bytes(const ExampleField& field) noexcept {
+  return field.dtype == DType::u8 && (field.shape.rank() == 0 || field.shape == Shape{kDynamic});
+}
+
+// Whether the field takes any number of values, or steps; else it takes exactly as many as its shape has.
+bool has_rows(const ExampleField& field) noexcept {
+  if (field.sequence || !field.lengths.empty()) return true;
+  return field.shape.rank() > 0 && field.shape[0] == kDynamic && !is_any_bytes(field);
+}
+
+// Its extents without the first.
+std::uint64_t row_elements(const Shape& shape) noexcept {
+  std::uint64_t product = 1;
+  for (std::size_t axis = 1; axis < shape.rank(); ++axis)
+    product *= static_cast<std::uint64_t>(shape[axis]);
+  return product;
+}
+
+// How a field is made.
+struct FieldLayout {
+  std::size_t at = 0;     // among the fields of a record; its lengths are the next
+  std::size_t start = 0;  // of its own numbers in a record's block
+  std::optional<RowForm> rows;
+  std::string label;  // what indexes call it; empty where they do not have it
+};
+
 std::vector<FieldSpec> specs_of(std::span<const ExampleField> fields) {
   std::vector<FieldSpec> specs;
   for (const ExampleField& field : fields) {
-    const bool any_size = field.dtype == DType::u8 && field.shape.rank() == 0;
-    specs.push_back({field.name, field.dtype, any_size ? Shape{kDynamic} : field.shape});
+    specs.push_back({field.name, field.dtype, is_any_bytes(field) ? Shape{kDynamic} : field.shape});
+    if (!field.lengths.empty()) specs.push_back({field.lengths, DType::i64, {kDynamic}});
   }
   return specs;
 }
@@ -102,10 +123,20 @@ class TfRecords final : public Source {
         options_(std::move(options)),
         specs_(specs_of(options_.fields)),
         description_(std::move(description)) {
-    for (const FieldSpec& spec : specs_) {
-      starts_.push_back(numbers_bytes_);
-      if (spec.shape.is_dynamic()) continue;
-      numbers_bytes_ += (spec.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    std::size_t at = 0;
+    for (const ExampleField& field : options_.fields) {
+      const FieldSpec& spec = specs_[at];
+      layouts_.push_back({.at = at, .start = numbers_bytes_});
+      if (has_rows(field)) {
+        layouts_.back().rows = RowForm{.kind = kind_of(spec.dtype),
+                                       .row = row_elements(spec.shape),
+                                       .steps = field.sequence,
+                                       .any_length = !field.lengths.empty()};
+      }
+      if (!spec.shape.is_dynamic()) numbers_bytes_ += round_up(spec.bytes());
+      if (is_label(field)) layouts_.back().label = label_name(field);
+      (field.sequence ? has_sequences_ : has_features_) = true;
+      at += field.lengths.empty() ? 1 : 2;
     }
   }
 
@@ -157,9 +188,9 @@ class TfRecords final : public Source {
     RecordInfo info{.key = fmt::format("{}:{}", path.substr(path.rfind('/') + 1), row),
                     .label = std::nullopt,
                     .bytes = index.member(row).bytes};
-    for (const ExampleField& field : options_.fields) {
-      if (!is_label(field)) continue;
-      const ShardIndex::Labels& labels = *index.labels(label_name(field));
+    for (const FieldLayout& layout : layouts_) {
+      if (layout.label.empty()) continue;
+      const ShardIndex::Labels& labels = *index.labels(layout.label);
       if (labels.state(row) == LabelState::known) info.label = labels.value(row);
     }
     return info;
@@ -172,10 +203,12 @@ class TfRecords final : public Source {
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
     std::string fields;
-    for (std::size_t i = 0; i < specs_.size(); ++i) {
+    for (std::size_t i = 0; i < layouts_.size(); ++i) {
       const ExampleField& field = options_.fields[i];
-      fields += fmt::format("{} {} {} {};", specs_[i].to_string(), label_name(field),
+      fields += fmt::format("{} {} {} {};", spec_of(i).to_string(), label_name(field),
                             field.required, field.default_value);
+      if (!field.lengths.empty()) fields += fmt::format("lengths {};", field.lengths);
+      if (field.sequence) fields += "sequence;";
     }
     return fmt::format("tfrecord({} records in {} files, {})", size(), shards_.shards(),
                        shards_.hash(fields));
@@ -189,6 +222,8 @@ class TfRecords final : public Source {
   }
 
  private:
+  const FieldSpec& spec_of(std::size_t field) const noexcept { return specs_[layouts_[field].at]; }
+
   Fault fault(std::uint64_t number, std::uint64_t offset, std::string reason) const {
     return {.reason = std::move(reason), .file = location(number), .offset = offset};
   }
@@ -212,13 +247,13 @@ class TfRecords final : public Source {
   // filter() goes by the index.
   std::optional<std::string> compare_label(const ShardIndex& index, std::uint64_t row,
                                            const Record& record) const {
-    for (std::size_t i = 0; i < specs_.size(); ++i) {
-      if (!is_label(options_.fields[i])) continue;
-      const ShardIndex::Labels& labels = *index.labels(label_name(options_.fields[i]));
-      const std::int64_t found = *record[i].data<std::int64_t>();
+    for (std::size_t i = 0; i < layouts_.size(); ++i) {
+      if (layouts_[i].label.empty()) continue;
+      const ShardIndex::Labels& labels = *index.labels(layouts_[i].label);
+      const std::int64_t found = *record[layouts_[i].at].data<std::int64_t>();
       if (labels.state(row) != LabelState::known || labels.value(row) == found) continue;
       return fmt::format("'{}' is {} in the record, and {} in the index of its file: the file {}",
-                         specs_[i].name, found, labels.value(row), source::kDamagedOrChanged);
+                         spec_of(i).name, found, labels.value(row), source::kDamagedOrChanged);
     }
     return std::nullopt;
   }
@@ -232,94 +267,209 @@ class TfRecords final : public Source {
   std::optional<std::string> set_fields(std::span<std::byte> block, std::uint64_t bytes,
                                         Record& record) const {
     const auto data = block.subspan(numbers_bytes_ + source::kFrameHeader, bytes);
-    BytesInput input(data);
     Choices found;
     found.choice.fill(SIZE_MAX);
-    const bool good =
-        source::for_each_feature(input, {0, bytes}, [&](std::string_view name, WireRange entry) {
-          for (std::size_t i = 0; i < specs_.size(); ++i) {
-            const auto& names = options_.fields[i].features;
-            const auto known = std::ranges::find(names, name);
-            const auto index = static_cast<std::size_t>(known - names.begin());
-            if (known == names.end() || index > found.choice[i]) continue;
+    const bool good = (!has_features_ || find(data, FeatureMap::features, found)) &&
+                      (!has_sequences_ || find(data, FeatureMap::feature_lists, found));
+    if (!good) {
+      return fmt::format("the record is no tf.train.{}: its protobuf encoding is malformed",
+                         has_sequences_ ? "SequenceExample" : "Example");
+    }
+    std::uint64_t list_bytes = 0;
+    for (std::size_t i = 0; i < layouts_.size(); ++i) {
+      const WireRange* const entry = found.choice[i] != SIZE_MAX ? &found.entry[i] : nullptr;
+      auto why = layouts_[i].rows ? set_rows(i, entry, block, data, record, list_bytes)
+                                  : set_field(i, entry, block, data, record);
+      if (why) return why;
+    }
+    return std::nullopt;
+  }
+
+  // False if the message is malformed.
+  bool find(std::span<std::byte> data, FeatureMap map, Choices& found) const {
+    BytesInput input(data);
+    return source::for_each_feature(
+        input, {0, data.size()}, map, [&](std::string_view name, WireRange entry) {
+          for (std::size_t i = 0; i < layouts_.size(); ++i) {
+            const ExampleField& field = options_.fields[i];
+            if (field.sequence != (map == FeatureMap::feature_lists)) continue;
+            const auto known = std::ranges::find(field.features, name);
+            const auto index = static_cast<std::size_t>(known - field.features.begin());
+            if (known == field.features.end() || index > found.choice[i]) continue;
             found.choice[i] = index;
             found.entry[i] = entry;
           }
         });
-    if (!good) return "the record is no tf.train.Example: its protobuf encoding is malformed";
-    for (std::size_t i = 0; i < specs_.size(); ++i) {
-      const bool there = found.choice[i] != SIZE_MAX;
-      if (auto why = set_field(i, there ? &found.entry[i] : nullptr, block, data, record)) {
-        return why;
-      }
-    }
-    return std::nullopt;
   }
 
   std::optional<std::string> set_field(std::size_t i, const WireRange* entry,
                                        std::span<std::byte> block, std::span<std::byte> data,
                                        Record& record) const {
     const ExampleField& field = options_.fields[i];
-    const FieldSpec& spec = specs_[i];
+    const FieldSpec& spec = spec_of(i);
+    const std::size_t at = layouts_[i].at;
     const bool any_size = spec.shape.is_dynamic();
-    std::byte* const own = block.data() + starts_[i];
+    std::byte* const own = block.data() + layouts_[i].start;
     ValueSink sink(own, spec.dtype == DType::u8 ? 0 : spec.bytes());
     BytesInput input(data);
-    if (entry != nullptr && !source::read_feature(input, *entry, sink)) {
-      return fmt::format("the feature for '{}' ({}) is malformed", field.name,
-                         fmt::join(field.features, " or "));
-    }
-    if (sink.kind == FeatureKind::none) return set_otherwise(i, own, record);
-    const auto wrong = [&](std::string_view found) {
-      return fmt::format("the feature for '{}' ({}): expected {}, found {}", field.name,
-                         fmt::join(field.features, " or "), describe(i), found);
-    };
+    if (entry != nullptr && !source::read_feature(input, *entry, sink)) return malformed(field);
+    if (sink.kind == FeatureKind::none) return set_otherwise(i, own, data, record);
+    const auto wrong = [&](std::string_view found) { return unlike(field, describe(i), found); };
     if (sink.kind != kind_of(spec.dtype)) return wrong(name_of_kind(sink.kind));
     const std::uint64_t expected =
         spec.dtype == DType::u8 ? 1 : static_cast<std::uint64_t>(spec.shape.elements());
-    if (sink.count != expected) return wrong(fmt::format("{} values", sink.count));
+    if (sink.count != expected) {
+      const bool is_bytes = spec.dtype == DType::u8;
+      const char* const how =
+          !is_bytes ? "; where the number differs between records, give the shape (None,)"
+          : sink.count > 1
+              ? "; to read all of them, name a field for their lengths (lengths), or, where each "
+                "has n bytes, give the shape (None, n)"
+              : "";
+      return wrong(fmt::format("{} values{}", sink.count, how));
+    }
     if (spec.dtype != DType::u8) {
-      record.set(i, own, spec.dtype, spec.shape);
+      record.set(at, own, spec.dtype, spec.shape);
       return std::nullopt;
     }
     if (!any_size && sink.range.size() != spec.bytes()) {
       return wrong(fmt::format("{} bytes", sink.range.size()));
     }
     const std::array extents{static_cast<std::int64_t>(sink.range.size())};
-    record.set(i, data.data() + sink.range.begin, DType::u8,
+    record.set(at, data.data() + sink.range.begin, DType::u8,
                any_size ? Shape(extents) : spec.shape);
     return std::nullopt;
   }
 
+  // `list_bytes` counts what all such fields of the record take.
+  std::optional<std::string> set_rows(std::size_t i, const WireRange* entry,
+                                      std::span<std::byte> block, std::span<std::byte> data,
+                                      Record& record, std::uint64_t& list_bytes) const {
+    const ExampleField& field = options_.fields[i];
+    const FieldLayout& layout = layouts_[i];
+    const FieldSpec& spec = spec_of(i);
+    const RowForm& form = *layout.rows;
+    const bool any_rows = spec.shape.is_dynamic();
+    std::byte* const own = block.data() + layout.start;
+    if (entry == nullptr && (field.required || !any_rows))
+      return set_otherwise(i, own, data, record);
+    const auto read = [&](RowSink& sink) {
+      BytesInput input(data);
+      if (entry == nullptr) return true;
+      if (form.steps) return source::read_feature_list(input, *entry, sink);
+      sink.begin_step();
+      if (!source::read_feature(input, *entry, sink)) return false;
+      sink.end_step();
+      return true;
+    };
+    RowSink counted(form);
+    if (!read(counted)) return malformed(field);
+    if (counted.wrong()) return unlike(field, source::describe(form), *counted.wrong());
+    const auto rows = static_cast<std::int64_t>(counted.rows());
+    if (!any_rows && rows != spec.shape[0]) {
+      return unlike(field, fmt::format("{} steps", spec.shape[0]),
+                    fmt::format("{}; where the number differs between records, give a shape whose "
+                                "first extent is None",
+                                rows));
+    }
+    const std::size_t lengths_bytes = field.lengths.empty() ? 0 : counted.rows() * sizeof(rows);
+    list_bytes += counted.bytes() + lengths_bytes;
+    if (list_bytes > options_.max_record_bytes) {
+      return fmt::format(
+          "the lists of the record take {} bytes up to that for '{}', more than "
+          "max_record_bytes = {}",
+          list_bytes, field.name, options_.max_record_bytes);
+    }
+    std::span<std::byte> lengths;
+    std::span<std::byte> values(own, any_rows ? 0 : spec.bytes());
+    if (any_rows) {
+      Result<std::span<std::byte>> made =
+          record.allocate(round_up(lengths_bytes) + counted.bytes());
+      if (!made) return std::move(made.fault().reason);
+      lengths = made->first(lengths_bytes);
+      values = made->subspan(round_up(lengths_bytes));
+    }
+    const std::span all_lengths(reinterpret_cast<std::int64_t*>(lengths.data()),
+                                lengths.size() / sizeof(std::int64_t));
+    RowSink sink(form, data, values, all_lengths);
+    (void)read(sink);
+    const Shape row(spec.shape.extents().subspan(1));
+    const auto count =
+        form.any_length ? static_cast<std::int64_t>(counted.bytes() / size_of(spec.dtype)) : rows;
+    record.set(layout.at, values.data(), spec.dtype, row.with_rows(count));
+    if (form.any_length) record.set(layout.at + 1, lengths.data(), DType::i64, Shape{rows});
+    return std::nullopt;
+  }
+
+  static std::string malformed(const ExampleField& field) {
+    return fmt::format("the {} for '{}' ({}) is malformed",
+                       field.sequence ? "feature list" : "feature", field.name,
+                       fmt::join(field.features, " or "));
+  }
+  static std::string unlike(const ExampleField& field, std::string_view expected,
+                            std::string_view found) {
+    return fmt::format("the {} for '{}' ({}): expected {}, found {}",
+                       field.sequence ? "feature list" : "feature", field.name,
+                       fmt::join(field.features, " or "), expected, found);
+  }
+
   std::string describe(std::size_t i) const {
-    const FieldSpec& spec = specs_[i];
+    const FieldSpec& spec = spec_of(i);
     if (spec.dtype != DType::u8) {
-      return fmt::format("{} {}", spec.shape.elements(), name_of_kind(kind_of(spec.dtype)));
+      return fmt::format("{} {}", spec.shape.elements(), source::name_of_kind(kind_of(spec.dtype)));
     }
     return spec.shape.is_dynamic() ? "one value of bytes"
                                    : fmt::format("one value of {} bytes", spec.bytes());
   }
 
-  std::optional<std::string> set_otherwise(std::size_t i, std::byte* own, Record& record) const {
+  std::string describe_missing(std::size_t i, std::span<std::byte> data) const {
     const ExampleField& field = options_.fields[i];
-    const FieldSpec& spec = specs_[i];
-    if (field.required) {
-      return fmt::format("the record has no feature for '{}': expected {}", field.name,
-                         fmt::join(field.features, " or "));
+    const auto has = [&](FeatureMap map, bool any) {
+      BytesInput input(data);
+      bool found = false;
+      (void)source::for_each_feature(input, {0, data.size()}, map,
+                                     [&](std::string_view name, WireRange) {
+                                       found |= any || std::ranges::count(field.features, name) > 0;
+                                     });
+      return found;
+    };
+    std::string hint;
+    if (has(field.sequence ? FeatureMap::features : FeatureMap::feature_lists, false)) {
+      hint = field.sequence
+                 ? "; it is no feature list but a feature: leave the option sequence out"
+                 : "; it is a feature list of a tf.train.SequenceExample: give the field "
+                   "the option sequence";
+    } else if (!field.sequence && has(FeatureMap::feature_lists, true)) {
+      hint =
+          "; the record is a tf.train.SequenceExample, whose feature lists are read with the "
+          "option sequence";
+    } else if (layouts_[i].rows && spec_of(i).shape.is_dynamic()) {
+      hint = "; with required = false it would be an empty list";
     }
+    return fmt::format("the record has no {} for '{}': expected {}{}",
+                       field.sequence ? "feature list" : "feature", field.name,
+                       fmt::join(field.features, " or "), hint);
+  }
+
+  std::optional<std::string> set_otherwise(std::size_t i, std::byte* own, std::span<std::byte> data,
+                                           Record& record) const {
+    const ExampleField& field = options_.fields[i];
+    const FieldSpec& spec = spec_of(i);
+    const std::size_t at = layouts_[i].at;
+    if (field.required) return describe_missing(i, data);
     if (spec.shape.is_dynamic()) {
-      record.set(i, own, DType::u8, Shape{0});
+      record.set(at, own, DType::u8, Shape{0});
       return std::nullopt;
     }
     const auto fill = [&](auto value) {
-      for (std::size_t at = 0; at < spec.bytes(); at += sizeof value) {
-        std::memcpy(own + at, &value, sizeof value);
+      for (std::size_t byte = 0; byte < spec.bytes(); byte += sizeof value) {
+        std::memcpy(own + byte, &value, sizeof value);
       }
     };
     if (spec.dtype == DType::u8) fill(static_cast<std::uint8_t>(field.default_value));
     if (spec.dtype == DType::i64) fill(static_cast<std::int64_t>(field.default_value));
     if (spec.dtype == DType::f32) fill(static_cast<float>(field.default_value));
-    record.set(i, own, spec.dtype, spec.shape);
+    record.set(at, own, spec.dtype, spec.shape);
     return std::nullopt;
   }
 
@@ -327,8 +477,10 @@ class TfRecords final : public Source {
   TfRecordOptions options_;
   std::vector<FieldSpec> specs_;
   Description description_;
-  std::vector<std::size_t> starts_;  // of each field's own numbers in a record's block
+  std::vector<FieldLayout> layouts_;  // of options_.fields
   std::size_t numbers_bytes_ = 0;
+  bool has_features_ = false;
+  bool has_sequences_ = false;
 };
 
 // Whether the field's type can hold the value that stands for a missing one.
@@ -337,6 +489,50 @@ bool can_hold(DType dtype, double value) noexcept {
   const double low = dtype == DType::u8 ? 0 : -0x1p63;
   const double high = dtype == DType::u8 ? 256 : 0x1p63;
   return value >= low && value < high && std::trunc(value) == value;
+}
+
+// Of a field of any number of rows.
+void check_rows(const ExampleField& field) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("field '{}': {}", field.name, what));
+  };
+  const bool has_lengths = !field.lengths.empty();
+  if (has_lengths && !is_any_bytes(field) && field.shape != Shape{kDynamic}) {
+    refuse(fmt::format("rows that have lengths make one list of shape (None,), found {}",
+                       field.shape.to_string()));
+  }
+  if (has_lengths && !field.sequence && field.dtype != DType::u8) {
+    refuse(fmt::format(
+        "lengths are those of a bytes_list's values, or of a feature list's steps; the values of "
+        "{} have none: leave lengths out",
+        field.dtype == DType::i64 ? "an int64_list" : "a float_list"));
+  }
+  if (field.sequence && !has_lengths && is_any_bytes(field)) {
+    refuse(
+        "the steps of a feature list of bytes may differ in size: name a field for their lengths "
+        "(lengths), or, where each has n bytes, give the shape (None, n)");
+  }
+  if (field.sequence && !has_lengths && field.shape.rank() == 0) {
+    refuse(
+        "the first extent of a feature list is that of its steps: give the shape (None,) for one "
+        "value a step, or (None, n) for n values");
+  }
+  if (field.default_value != 0 && (has_lengths || field.shape[0] == kDynamic)) {
+    refuse(fmt::format("default_value is {}, but a missing list is an empty one: leave it out",
+                       field.default_value));
+  }
+}
+
+// The shape, with one row in place of any number.
+void check_shape(const ExampleField& field) {
+  std::vector<std::int64_t> extents(field.shape.extents().begin(), field.shape.extents().end());
+  if (std::ranges::count(extents, kDynamic) > (extents[0] == kDynamic ? 1 : 0)) {
+    throw std::invalid_argument(fmt::format(
+        "field '{}' of a TFRecord file: the first extent alone may be None, found {} {}",
+        field.name, name_of(field.dtype), field.shape.to_string()));
+  }
+  if (extents[0] == kDynamic) extents[0] = 1;
+  (void)source::require_row_bytes({field.name, field.dtype, Shape(extents)}, "a TFRecord file");
 }
 
 void check(const ExampleField& field) {
@@ -349,7 +545,8 @@ void check(const ExampleField& field) {
         "field '{}': a feature holds u8, i64 or f32, but {} was asked for; convert it in a map",
         field.name, name_of(field.dtype)));
   }
-  (void)source::require_row_bytes({field.name, field.dtype, field.shape}, "a TFRecord file");
+  if (has_rows(field)) check_rows(field);
+  if (field.shape.rank() > 0) check_shape(field);
   if (!can_hold(field.dtype, field.default_value)) {
     throw std::invalid_argument(fmt::format("field '{}': {} is no value of type {}", field.name,
                                             field.default_value, name_of(field.dtype)));

@@ -151,6 +151,45 @@ def make_tensorflow():
     list_tfrecord("tensorflow.tfrecord")
 
 
+def make_sequences():
+    """SequenceExamples with lists of any length, and what TensorFlow reads of them: of each list the number of rows and
+    its values, of ragged ones also the rows' lengths."""
+    draw = random.Random(8)
+    text = lambda most: bytes(draw.choices(b"abcdefgh", k=draw.randint(0, most)))
+    numbers = lambda: [draw.randint(-9, 9) for _ in range(draw.randint(0, 4))]
+    with tf.io.TFRecordWriter(path("sequences.tfrecord")) as out:
+        for i in range(12):
+            steps = i % 5
+            context = {"ids": feature(numbers() or [0]),
+                       "words": tf.train.Feature(bytes_list=tf.train.BytesList(value=[text(5) for _ in range(i % 4)]))}
+            if i % 3 == 0:
+                del context["ids"]
+            lists = {"pose": [feature([draw.randint(-8, 8) / 4, i / 2]) for _ in range(steps)],
+                     "frames": [feature(text(9)) for _ in range(steps)],
+                     "tokens": [tf.train.Feature(int64_list=tf.train.Int64List(value=numbers())) for _ in range(steps)]}
+            example = tf.train.SequenceExample(
+                context=tf.train.Features(feature=context),
+                feature_lists=tf.train.FeatureLists(
+                    feature_list={name: tf.train.FeatureList(feature=all_of) for name, all_of in lists.items()}))
+            out.write(example.SerializeToString())
+    plain = lambda values: f"[{len(values)}] " + "".join(f"{x:.9g} " for x in values)
+    joined = lambda texts: f"[{sum(map(len, texts))}] {b''.join(texts).decode()} " + plain([len(one) for one in texts])
+    with open(path("sequences.tfrecord.txt"), "w", newline="\n") as out:
+        for record in tf.data.TFRecordDataset(path("sequences.tfrecord")):
+            context, lists = tf.io.parse_single_sequence_example(
+                record,
+                {"ids": tf.io.VarLenFeature(tf.int64), "words": tf.io.RaggedFeature(tf.string)},
+                {"pose": tf.io.FixedLenSequenceFeature([2], tf.float32),
+                 "frames": tf.io.FixedLenSequenceFeature([], tf.string),
+                 "tokens": tf.io.RaggedFeature(tf.int64)})
+            pose = lists["pose"].numpy()
+            line = (plain(context["ids"].values.numpy()) + joined(context["words"].numpy().tolist())
+                    + f"[{len(pose)},2] " + "".join(f"{x:.9g} " for x in pose.ravel())
+                    + joined(lists["frames"].numpy().tolist()) + plain(lists["tokens"].flat_values.numpy())
+                    + plain(lists["tokens"].row_lengths().numpy()))
+            out.write(line.rstrip() + "\n")
+
+
 def make_tfrecord_package():
     import tfrecord
     kinds = {int: "int", float: "float"}
@@ -173,4 +212,5 @@ make_tarfile("python_gnu.tar", tarfile.GNU_FORMAT)
 make_tarfile("python_pax.tar", tarfile.PAX_FORMAT)
 make_gnu_tar()
 make_tensorflow()
+make_sequences()
 list_tfrecord("tfrecord_package.tfrecord")
