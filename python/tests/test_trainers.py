@@ -111,22 +111,27 @@ TRAINERS = pytest.mark.parametrize(
 
 
 @TRAINERS
-@pytest.mark.parametrize(
-    ("save_every", "kills", "begins"),
-    [
-        pytest.param(3, [(1, 7), (2, 14)], None, id="in-the-middle-of-epochs"),
-        pytest.param(5, [(1, 11)], [0, 10], id="at-the-last-step-of-epoch-0"),
-        pytest.param(5, [(1, 21)], [0, 20], id="at-the-last-step-of-epoch-1"),
-    ],
-)
-def test_killed_it_goes_on_in_more_processes(example, own_flag, save_every, kills, begins, tmp_path):
+def test_killed_in_one_process_then_in_two_it_ends_in_three(example, own_flag, tmp_path):
     whole = whole_run(example, tmp_path / "whole")
     runs = []
-    for processes, kill_at in [*kills, (3, None)]:
-        flags = ["--save-every", str(save_every), *([own_flag, str(processes)] if own_flag else [])]
+    for processes, kill_at in [(1, 7), (2, 14), (3, None)]:
+        flags = [own_flag, str(processes)] if own_flag else []
         runs.append(Run(example, tmp_path / "killed", *flags, processes=processes, kill_at=kill_at))
     assert sorted_steps(kept(runs)) == sorted_steps(whole.samples)
-    assert begins is None or [run.first for run in runs] == begins
+
+
+@TRAINERS
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_a_state_of_an_epochs_last_step_goes_on_with_the_next(example, own_flag, epochs, tmp_path):
+    """The last that is saved of a run that ends there."""
+    whole = whole_run(example, tmp_path / "whole")
+    flags = [own_flag, "2"] if own_flag else []
+    runs = [
+        Run(example, tmp_path / "stopped", "--save-every", "5", "--epochs", str(epochs)),
+        Run(example, tmp_path / "stopped", "--save-every", "5", *flags, processes=2),
+    ]
+    assert [(run.first, run.last) for run in runs] == [(0, STEPS * epochs - 1), (STEPS * epochs, STEPS * EPOCHS - 1)]
+    assert sorted_steps(kept(runs)) == sorted_steps(whole.samples)
 
 
 @needs("keras")
