@@ -72,7 +72,7 @@ void bind_augmentations(nb::module_& module) {
 augment_image().
 
 Each operation is defined in integers and gives the same levels on every machine. The definitions are those of
-torchvision.transforms.v2.functional for u8 images, within one level. Grey images stay as they are where an
+torchvision.transforms.v2.functional for u8 images, within one level at factors up to 2. Grey images stay as they are where an
 operation needs colours.)")
       .def("__repr__", &Augmentation::to_string)
       .def(

@@ -262,6 +262,30 @@ def test_a_state_saved_at_the_last_of_the_steps_asked_for_resumes_with_nothing(e
         assert list(resumed) == left and resumed.epoch == epoch + 1 + bool(left)
 
 
+def test_another_plan_goes_on_at_an_epochs_beginning_in_the_same_order():
+    """As for images that grow from epoch to epoch."""
+
+    class Images(PassLoader):
+        def __init__(self, size: int) -> None:
+            decode = ps.decode_image(crop=ps.random_resized_crop(size), flip=0.5, geometry="geometry")
+            plan = ps.synthetic_images(12).seed(3).shuffle().map(decode).batch(5)
+            super().__init__(plan, "host:1", 2, "scatter", None, {})
+
+        def _convert(self, step: ps.Step):
+            return [sample.number for sample in step.samples], step["geometry"].numpy().copy(), step["image"].shape[1]
+
+    small, large = list(zip(range(9), iter_passes(Images(16), 3))), Images(32)
+    large.set_epoch(2)
+    for (_, (numbers_before, geometry, side)), (numbers_now, now, larger) in zip(small[6:], large):
+        assert (side, larger) == (16, 32) and numbers_before == numbers_now
+        assert (geometry[:, :6] == now[:, :6]).all()  # the same regions of the images
+
+
+def iter_passes(loader, passes: int):
+    for _ in range(passes):
+        yield from loader
+
+
 def test_a_state_of_a_pass_goes_to_any_loader():
     loader = Passes()
     take(loader, 5)

@@ -32,8 +32,8 @@ inline constexpr FieldInfo kMagnitudeCounts{.min = 2, .max = 1000};
 /// is default-constructed does nothing. For augment_image().
 ///
 /// Each operation is defined in integers and gives the same levels on every machine. The definitions are those of
-/// torchvision.transforms.v2.functional for u8 images, within one level; docs/augment.md says where they differ. Grey
-/// images stay as they are where an operation needs colours. What is drawn comes from the sample's Random alone.
+/// torchvision.transforms.v2.functional for u8 images, within one level at factors up to 2; docs/augment.md says where they
+/// differ. Grey images stay as they are where an operation needs colours. What is drawn comes from the sample's Random alone.
 class Augmentation {
  public:
   Augmentation();
