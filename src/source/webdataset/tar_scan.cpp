@@ -10,7 +10,7 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/source/shards/compressed.hpp"
+#include "src/source/shards/foreign_files.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 
 namespace penstock::source {
