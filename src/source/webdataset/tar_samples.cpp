@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "src/core/lower_case.hpp"
+#include "src/core/printable.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 #include "src/source/webdataset/tar_scan.hpp"
 
@@ -371,7 +372,7 @@ std::string describe_tar_hint(const Hint& hint, std::string_view key, std::uint6
       return fmt::format(
           "the key {} {} at byte {}: members of one sample must lie side by side; pack the shard "
           "with tar --sort=name",
-          key, hint.at > begin ? "comes again" : "came before,", hint.at);
+          core::printable(key), hint.at > begin ? "comes again" : "came before,", hint.at);
     case HintKind::hard_link:
       return fmt::format(
           "there is a hard link at byte {}, which has no data: pack the shard with "
