@@ -18,8 +18,9 @@ std::string ascii(std::string text) {
 }
 
 // JSON is UTF-8, and names of files need not be. A byte of a string that is not is written as Python's json.dumps()
-// writes it after os.fsdecode(): \udc80 to \udcff, halves of pairs that no text has. The JSON library takes no such half.
-// So between a text and the library each is a mark, one of the last 128 code points, whose UTF-8 is F4 8F and two bytes.
+// writes it after os.fsdecode(): \udc80 to \udcff, halves of pairs that no text has. The JSON library takes no such
+// half. So between a text and the library each is a mark, one of the last 128 code points, whose UTF-8 is F4 8F and
+// two bytes.
 constexpr std::string_view kMark = "\xF4\x8F";
 constexpr std::size_t kMarkBytes = 4;
 

@@ -23,7 +23,8 @@ struct SampleName {
 /// Source  webdataset 1.0.2, tariterators.base_plus_ext and tar_file_iterator.
 [[nodiscard]] std::optional<SampleName> split_name(std::string_view name) noexcept;
 
-/// Whether macOS has added a member to hold a file's attributes: "._name" in any folder, and all that is below __MACOSX/.
+/// Whether macOS has added a member to hold a file's attributes: "._name" in any folder, and all
+/// that is below __MACOSX/.
 [[nodiscard]] bool is_apple_member(std::string_view name) noexcept;
 
 /// What a text such as " 17\n" says, as Python's int() reads it: blanks around, a sign.
