@@ -72,6 +72,21 @@ struct PyStream {
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
+/// A name of a file or class, which may be any bytes, as os.fsdecode() has it.
+[[nodiscard]] inline nb::str name_text(std::string_view name) {
+  return nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape"));
+}
+/// The bytes of such a name.
+///
+/// Errors  a Python exception  halves of pairs that stand for no byte
+[[nodiscard]] inline std::string name_bytes(nb::handle text) {
+  const auto bytes =
+      nb::steal<nb::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return {bytes.c_str(), bytes.size()};
+}
+
 /// As Python's repr, for messages.
 [[nodiscard]] inline std::string repr_of(nb::handle object) {
   return nb::cast<std::string>(nb::str(nb::repr(object)));

@@ -323,9 +323,12 @@ Errors  TypeError  the plan is endless, or reads a stream)")
       .def_prop_ro(
           "class_names",
           [](const Dataset& self) {
-            const auto names = self.source().class_names();
-            return std::vector<std::string>(names.begin(), names.end());
+            nb::list names;
+            for (const std::string& name : self.source().class_names())
+              names.append(name_text(name));
+            return names;
           },
+          nb::sig("def class_names(self) -> list[str]"),
           "Where labels have names: label i is class_names[i].")
       .def("describe", &Dataset::describe, docs::dataset_describe)
       .def("__repr__", &Dataset::describe, "As describe().")

@@ -235,10 +235,12 @@ struct PythonValue<std::vector<std::string>> {
     return texts.size() == 1 ? default_text(texts[0]) : tuple_text(texts);
   }
   static std::vector<std::string> value(nb::handle given, const char*) {
-    if (nb::isinstance<nb::str>(given)) return {nb::cast<std::string>(given)};
-    std::vector<std::string> texts;
+    if (nb::isinstance<nb::str>(given)) return {name_bytes(given)};
+    std::vector<nb::str> texts;
     if (!nb::try_cast(given, texts)) throw nb::next_overload();
-    return texts;
+    std::vector<std::string> names;
+    for (const nb::str& text : texts) names.push_back(name_bytes(text));
+    return names;
   }
 };
 

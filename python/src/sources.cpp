@@ -100,8 +100,10 @@ void bind_sources(nb::module_& module) {
   nb::class_<PyStream>(module, "Stream",
                        "Records that arrive one after another, once. For Dataset().");
   nb::class_<RecordInfo> info(module, "RecordInfo", StructDoc<RecordInfo>::kText);
-  def_members(info, "key", &RecordInfo::key, "label", &RecordInfo::label, "bytes",
-              &RecordInfo::bytes);
+  info.def_prop_ro(
+      "key", [](const RecordInfo& self) { return name_text(self.key); },
+      as_sentence(sentence_of<RecordInfo>("key")).c_str());
+  def_members(info, "label", &RecordInfo::label, "bytes", &RecordInfo::bytes);
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
   def_struct<ArrayField>(module);

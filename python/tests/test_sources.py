@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import os
 import pickle
 import tarfile
@@ -325,6 +326,67 @@ def test_validation_has_the_labels_of_training_or_an_error(images, tmp_path):
     other = ps.image_folder(tmp_path / "valid", classes=["c", "b", "a"])
     with pytest.warns(UserWarning, match="label 0 is 'a' in one data set .* and 'c' in another"):
         ps.concatenate([train, other]).map(ps.decode_image(crop=ps.resize_to(4))).batch(1).loader()
+
+
+def test_names_that_are_not_utf8_are_those_of_fsdecode(images, tmp_path):
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/l\xe4t"))
+    jpeg = next(images.rglob("*.jpg")).read_bytes()
+    for name in (b"\xb0\xa1/1.jpg", b"\xb0\xa1/bad.jpg", b"b/\xff.jpg", b"\xc3\xa4/1.jpg"):
+        path = root / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(jpeg[:-1000] if b"bad" in name else jpeg)
+    strange = os.fsdecode(b"\xb0\xa1")
+    dataset = ps.image_folder(root)
+    assert dataset.class_names == ["b", strange, "\xe4"] == [os.fsdecode(os.fsencode(name)) for name in dataset.class_names]
+    keys = []
+    dataset.filter(lambda info: keys.append(info.key) or True)
+    assert keys == ["b/" + os.fsdecode(b"\xff.jpg"), f"{strange}/1.jpg", f"{strange}/bad.jpg", "\xe4/1.jpg"]
+    assert all((root / key).exists() for key in keys)
+
+    other = ps.image_folder(root, classes=[strange, "\xe4", "b"])
+    assert other.class_names == [strange, "\xe4", "b"] and other.fields == dataset.fields
+    text = other.to_json()
+    assert strange in json.dumps(json.loads(text), ensure_ascii=False)
+    for copy in (ps.Dataset.from_json(text), ps.Dataset.from_json(json.dumps(json.loads(text))), pickle.loads(pickle.dumps(other))):
+        assert copy.class_names == other.class_names and repr(copy) == repr(other) and len(copy) == 4
+    assert evaluate(repr(other)).class_names == other.class_names
+    with pytest.raises(UnicodeEncodeError):
+        ps.image_folder(root, classes=["\ud800"])
+    with pytest.raises(ps.Error, match="none of the 1 classes"):
+        ps.image_folder(root, classes=strange)
+
+    labels = tmp_path / os.fsdecode(b"l\xe4bels.csv")
+    flat = root / strange
+    labels.write_text("1.jpg,7\nbad.jpg,8\n")
+    assert len(ps.image_folder(flat, labels=labels)) == 2
+
+    loader = dataset.map(ps.decode_image(crop=ps.resize_to(4))).batch(4).loader(on_fault="mask")
+    assert len(next(iter(loader))["label"]) == 4
+    (fault,) = loader.faults()
+    assert fault.file == str(root / strange / "bad.jpg")
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert state["faults"]["list"][0]["file"] == fault.file
+    loader.load_state_dict(state)
+    assert loader.faults()[0].file == fault.file
+    assert json.loads(loader.report().to_json())["faults"]["list"][0]["file"] == fault.file
+
+
+def test_keys_of_a_tar_that_are_not_utf8_are_those_of_fsdecode(images, tmp_path):
+    jpeg = next(images.rglob("*.jpg")).read_bytes()
+    path = tmp_path / os.fsdecode(b"\xe4.tar")
+    with tarfile.open(path, "w", encoding="utf-8", errors="surrogateescape", format=tarfile.GNU_FORMAT) as tar:
+        for name, data in (("a.jpg", jpeg), ("a.cls", b"1"), (os.fsdecode(b"\xb0/b.jpg"), jpeg)):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    keys = []
+    dataset = ps.webdataset(path)
+    dataset.filter(lambda info: keys.append(info.key) or True)
+    assert keys == ["a", os.fsdecode(b"\xb0/b")]
+    with pytest.raises(ps.DataError) as caught:
+        list(dataset.map(ps.decode_image(crop=ps.resize_to(4))).batch(2).loader())
+    assert caught.value.fault.file == f"{path}: {keys[1]}"
+    assert ps.Dataset.from_json(dataset.to_json()).describe() == dataset.describe()
 
 
 def test_warnings_name_files_of_any_bytes(images, tmp_path):

@@ -1,5 +1,9 @@
 #include "src/core/call_text.hpp"
 
+#include <algorithm>
+
+#include "src/core/utf8.hpp"
+
 namespace penstock::core {
 
 namespace {
@@ -48,7 +52,16 @@ std::string text_of(const Description& description) {
 
 std::string string_text(std::string_view text) {
   std::string escaped;
-  for (const char c : valid_text(std::string(text))) {
+  for (std::size_t length; !text.empty(); text.remove_prefix(length)) {
+    length = utf8_length(text);
+    const char c = text.front();
+    if (length != 1) {
+      // As os.fsdecode() has what is not UTF-8.
+      escaped += length > 1 ? std::string(text.substr(0, length))
+                            : fmt::format("\\udc{:02x}", static_cast<unsigned char>(c));
+      length = std::max<std::size_t>(length, 1);
+      continue;
+    }
     const auto code = static_cast<unsigned char>(c);
     if (c == '\n')
       escaped += "\\n";

@@ -27,7 +27,7 @@
 namespace PENSTOCK_EXPORT penstock {
 namespace core {
 
-/// 'bicubic'; control characters are escaped, and bytes that are not UTF-8 replaced.
+/// 'bicubic'; control characters are escaped, and bytes that are not UTF-8, as os.fsdecode() has them: '\udcff'.
 [[nodiscard]] std::string string_text(std::string_view text);
 /// 0.5, 1.0, float('nan').
 [[nodiscard]] std::string number_text(double number);

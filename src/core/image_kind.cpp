@@ -94,11 +94,9 @@ Content content_of(std::span<const std::byte> bytes) noexcept {
   return {};
 }
 
-std::string describe_unknown(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return "empty: 0 bytes";
-  constexpr const char* kNot = "not a JPEG, PNG or WebP image";
+std::string describe_content(std::span<const std::byte> bytes) {
   if (const Content content = content_of(bytes); !content.name.empty())
-    return fmt::format("{}: found {} {}", kNot, content.article, content.name);
+    return fmt::format("found {} {}", content.article, content.name);
   std::string start;
   for (const std::byte byte : bytes.first(std::min<std::size_t>(bytes.size(), 4))) {
     const auto c = static_cast<char>(byte);
@@ -107,7 +105,12 @@ std::string describe_unknown(std::span<const std::byte> bytes) {
     else
       start += fmt::format("\\x{:02x}", static_cast<unsigned>(byte));
   }
-  return fmt::format("{}: it starts with '{}'", kNot, start);
+  return fmt::format("it starts with '{}'", start);
+}
+
+std::string describe_unknown(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return "empty: 0 bytes";
+  return "not a JPEG, PNG or WebP image: " + describe_content(bytes);
 }
 
 }  // namespace penstock::core

@@ -26,6 +26,9 @@ struct Content {
 };
 [[nodiscard]] Content content_of(std::span<const std::byte> bytes) noexcept;
 
+/// What bytes are, or how they start: "found a GIF image", "it starts with 'abcd'".
+[[nodiscard]] std::string describe_content(std::span<const std::byte> bytes);
+
 /// Why bytes are not decoded: "not a JPEG, PNG or WebP image: found a GIF image", "…: it starts with 'abcd'", "empty: 0
 /// bytes".
 [[nodiscard]] std::string describe_unknown(std::span<const std::byte> bytes);

@@ -1,5 +1,7 @@
 #include "src/core/json_fields.hpp"
 
+#include "src/core/utf8.hpp"
+
 namespace penstock::core {
 
 namespace {
@@ -15,16 +17,118 @@ std::string ascii(std::string text) {
   return text;
 }
 
+// JSON is UTF-8, and names of files need not be. A byte of a string that is not is written as Python's json.dumps()
+// writes it after os.fsdecode(): \udc80 to \udcff, halves of pairs that no text has. The JSON library takes no such
+// half. So between a text and the library each is a mark, one of the last 128 code points, whose UTF-8 is F4 8F and
+// two bytes.
+constexpr std::string_view kMark = "\xF4\x8F";
+constexpr std::size_t kMarkBytes = 4;
+
+std::string mark_of(unsigned char byte) {
+  std::string mark(kMark);
+  mark += byte < 0xC0 ? '\xBE' : '\xBF';
+  return mark += static_cast<char>(0x80 | (byte & 0x3F));
+}
+
+// The byte that a mark at the start of a text stands for.
+std::optional<unsigned char> marked_byte(std::string_view text) {
+  if (text.size() < kMarkBytes || !text.starts_with(kMark)) return std::nullopt;
+  const auto second = static_cast<unsigned char>(text[2]);
+  const auto last = static_cast<unsigned char>(text[3]);
+  if (second < 0xBE || (last & 0xC0) != 0x80) return std::nullopt;
+  return static_cast<unsigned char>((second == 0xBE ? 0x80 : 0xC0) | (last & 0x3F));
+}
+
+// Where characters are that marks look like, these are marked byte by byte.
+std::string with_marks(std::string_view text) {
+  std::string marked;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const bool is_plain = length > 0 && !marked_byte(text);
+    for (const char c : text.substr(0, std::max<std::size_t>(length, 1)))
+      marked += is_plain ? std::string(1, c) : mark_of(static_cast<unsigned char>(c));
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return marked;
+}
+
+template <class Replace>
+std::string replace_marks(std::string_view text, const Replace& replace) {
+  std::string replaced;
+  for (;;) {
+    const std::size_t at = std::min(text.find(kMark), text.size());
+    replaced += text.substr(0, at);
+    text.remove_prefix(at);
+    if (text.empty()) return replaced;
+    const auto byte = marked_byte(text);
+    if (byte)
+      replaced += replace(*byte);
+    else
+      replaced += kMark;
+    text.remove_prefix(byte ? kMarkBytes : kMark.size());
+  }
+}
+
+std::string without_marks(std::string_view text) {
+  return replace_marks(text,
+                       [](unsigned char byte) { return std::string(1, static_cast<char>(byte)); });
+}
+
+std::string half_of_pair(unsigned char byte) { return fmt::format("\\udc{:02x}", byte); }
+
+// All strings, names of fields, too, replaced by convert(string).
+template <class Convert>
+Json converted(const Json& json, const Convert& convert) {
+  if (json.is_string()) return convert(json.get_ref<const std::string&>());
+  if (json.is_array()) {
+    Json all = Json::array();
+    for (const Json& item : json) all.push_back(converted(item, convert));
+    return all;
+  }
+  if (!json.is_object()) return json;
+  Json all = Json::object();
+  for (const auto& [name, value] : json.items())
+    all[convert(std::string(name))] = converted(value, convert);
+  return all;
+}
+
+// The text with marks in place of the halves \udc80 to \udcff that are no second halves; none if it has no such half.
+std::optional<std::string> with_halves_marked(std::string_view text) {
+  if (text.find("\\udc") == text.npos && text.find("\\uDC") == text.npos) return std::nullopt;
+  const auto number_at = [&](std::size_t at) {
+    unsigned number = 0;
+    if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return number;
+    const char* const digits = text.data() + at + 2;
+    const auto [stop, error] = std::from_chars(digits, digits + 4, number, 16);
+    return error == std::errc{} && stop == digits + 4 ? number : 0U;
+  };
+  std::string marked;
+  bool any = false;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] != '\\') {
+      marked += text[at++];
+      continue;
+    }
+    const unsigned number = number_at(at);
+    const bool is_pair = number >= 0xD800 && number < 0xDC00 && number_at(at + 6) >= 0xDC00;
+    if (number >= 0xDC80 && number <= 0xDCFF) {
+      marked += mark_of(static_cast<unsigned char>(number & 0xFF));
+      any = true;
+      at += 6;
+    } else {
+      const std::size_t size = std::min<std::size_t>(is_pair ? 12 : 2, text.size() - at);
+      marked += text.substr(at, size);
+      at += size;
+    }
+  }
+  return any ? std::optional(std::move(marked)) : std::nullopt;
+}
+
 }  // namespace
 
 std::string valid_text(const Json& value) {
-  try {
-    (void)value.dump();
-    return value.get<std::string>();
-  } catch (const nlohmann::json::exception&) {
-    const std::string quoted = dump_json(value);
-    return quoted.substr(1, quoted.size() - 2);
-  }
+  return escape_non_utf8(value.get_ref<const std::string&>(),
+                         [](unsigned char byte) { return fmt::format("\\x{:02x}", byte); });
 }
 
 std::string describe_value(const Json& value) {
@@ -46,7 +150,12 @@ std::string describe_value(const Json& value) {
 }
 
 std::string dump_json(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+  try {
+    return json.dump(indent);
+  } catch (const nlohmann::json::exception&) {  // of bytes that are not UTF-8
+    const std::string text = converted(json, with_marks).dump(indent);
+    return replace_marks(text, half_of_pair);
+  }
 }
 
 std::string shorten(const Json& value) {
@@ -115,6 +224,8 @@ Json parse_json(std::string_view text, const std::string& where) {
     return true;
   };
   try {
+    if (const auto marked = with_halves_marked(text))
+      return converted(Json::parse(*marked, check_depth), without_marks);
     return Json::parse(text, check_depth);
   } catch (const nlohmann::json::exception& error) {
     std::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at …"

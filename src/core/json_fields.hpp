@@ -39,7 +39,7 @@ using Json = nlohmann::ordered_json;
 
 inline constexpr const char* kSpeed = "speed";
 
-/// The string itself; bytes that are not UTF-8 are replaced, since others decode what is shown.
+/// The string itself; bytes that are not UTF-8 as \xNN, since others decode what is shown.
 [[nodiscard]] std::string valid_text(const Json& text);
 
 /// What was found, short enough for a message.
@@ -483,7 +483,7 @@ template <class T>
 [[nodiscard]] Json write_description(const Description& description, const std::string& where);
 [[nodiscard]] Description read_description(const Json& json, const std::string& where);
 
-/// On one line; bytes that are not UTF-8 are replaced.
+/// On one line; bytes that are not UTF-8 as Python has them, \udc80 to \udcff, which parse_json() reads as these bytes.
 [[nodiscard]] std::string dump_json(const Json& json, int indent = -1);
 
 /// The options of a Description that describe_call() (core/call_text.hpp) made.

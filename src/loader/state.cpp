@@ -63,7 +63,8 @@ void visit_fields(Visitor& visit, Saved& saved) {
 
 // Of all other fields, however they are written.
 std::string checksum_of(const Json& json) {
-  nlohmann::json sorted = nlohmann::json::parse(core::dump_json(json));
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+  nlohmann::json sorted = nlohmann::json::parse(json.dump(-1, ' ', false, kReplace));
   sorted.erase("checksum");
   return hash_text(sorted.dump());
 }
@@ -82,7 +83,6 @@ std::string LoaderState::to_json() const {
                     .checksum = ""};
   Json json = core::write_json(saved);
   json["checksum"] = checksum_of(json);
-  // A path may be any bytes: what is not UTF-8 is replaced rather than refused.
   return core::dump_json(json, 1);
 }
 

@@ -7,6 +7,7 @@
 
 #include <penstock/report/report.hpp>
 
+#include "src/core/json_fields.hpp"
 #include "src/core/printable.hpp"
 #include "src/core/usable_cores.hpp"
 #include "src/core/version.hpp"
@@ -250,8 +251,7 @@ std::string Report::to_json() const {
       {"history", std::move(moments)},
       {"version", core::version()},
   };
-  // A file name may be any bytes.
-  return object.dump(2, ' ', false, json::error_handler_t::replace);
+  return core::dump_json(core::Json(object), 2);
 }
 
 }  // namespace penstock

@@ -220,7 +220,9 @@ TEST(CallText, ValuesAreThoseOfPython) {
   EXPECT_EQ(core::value_text(std::uint8_t{65}), "65");
   EXPECT_EQ(core::value_text(DType::u8), "'u8'");
   EXPECT_EQ(core::value_text(std::filesystem::path("it's\\a")), R"('it\'s\\a')");
-  EXPECT_EQ(core::value_text(std::string("\xFFz")), "'\xEF\xBF\xBDz'");
+  // As os.fsdecode() has bytes that are not UTF-8.
+  EXPECT_EQ(core::value_text(std::string("\xFFz\xE4\xC3\xA4\xE2\x82")),
+            "'\\udcffz\\udce4\xC3\xA4\\udce2\\udc82'");
   EXPECT_EQ(core::value_text(Shape{}), "()");
   EXPECT_EQ(core::value_text(Shape{4}), "(4,)");
   EXPECT_EQ(core::value_text(Shape({kDynamic, 3})), "(None, 3)");
@@ -248,6 +250,31 @@ TEST(CallText, StructsWithAKeyAreAMapping) {
   EXPECT_EQ(core::value_text(std::vector<Pen>{{.name = "a"}, {.name = "b", .width = 2}}),
             "{'a': Pen(), 'b': Pen(width=2)}");
   EXPECT_EQ(core::value_text(std::vector<Pen>{}), "{}");
+}
+
+// Each is what Python's json.dumps(os.fsdecode(name), ensure_ascii=False) writes.
+TEST(Json, HoldsNamesOfAnyBytes) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"plain", R"("plain")"},
+      {"\xC3\xA4 \xF4\x8F\xBF\xBF", "\"\xC3\xA4 \xF4\x8F\xBF\xBF\""},
+      {"l\xE4t", R"("l\udce4t")"},
+      {"\x80\xBF\xC0\xFF\n\\u", R"("\udc80\udcbf\udcc0\udcff\n\\u")"},
+      {"\xED\xB3\xBF", R"("\udced\udcb3\udcbf")"},  // half of a pair, in what looks like UTF-8
+      {"\xC3\xA4\xC3", "\"\xC3\xA4\\udcc3\""},
+  };
+  for (const auto& [bytes, text] : cases) {
+    EXPECT_EQ(core::dump_json(bytes), text);
+    EXPECT_EQ(core::parse_json(text, "it").get<std::string>(), bytes) << text;
+  }
+  const core::Json all = {{"a\xFF", {"\xF4\x8F\xBF\xBF", "\xF4\x8F", 7}},
+                          {"b", {{"c", "\xB0\xA1"}}}};
+  for (const int indent : {-1, 2})
+    EXPECT_EQ(core::parse_json(core::dump_json(all, indent), "it"), all) << indent;
+  // Other halves stay what they are: whole pairs, or errors.
+  EXPECT_EQ(core::parse_json(R"("\uD83D\uDC80 \\udce4 \uDCE4")", "it").get<std::string>(),
+            "\xF0\x9F\x92\x80 \\udce4 \xE4");
+  for (const char* text : {R"("\udc7f")", R"("\udd00")", R"("\ud83d")", R"("\udce")", R"("\udce4)"})
+    EXPECT_THROW((void)core::parse_json(text, "it"), Error) << text;
 }
 
 TEST(JsonFields, AnAlternativeWithoutFieldsIsAnEmptyObject) {

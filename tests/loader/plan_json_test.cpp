@@ -161,6 +161,21 @@ TEST(PlanJson, ReadsSourcesOfFilesWhereverTheyLie) {
   EXPECT_EQ(moved.size(), written.size());
 }
 
+TEST(PlanJson, HoldsNamesThatAreNotUtf8) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"l\xE4t/\xB0\xA1/1.jpg", "l\xE4t/b/2.jpg"}) folder.write(name);
+  const Dataset written =
+      image_folder(folder / "l\xE4t", {.classes = {"b", "\xB0\xA1"}}).shuffle({.seed = 7});
+  const std::string text = written.to_json();
+  EXPECT_THAT(text, AllOf(HasSubstr("/l\\udce4t"), HasSubstr("\\udcb0\\udca1")));
+  const Dataset read = Dataset::from_json(text);
+  EXPECT_THAT(read.source().class_names(), testing::ElementsAre("b", "\xB0\xA1"));
+  EXPECT_EQ(read.source().location(0), written.source().location(0));
+  EXPECT_EQ(read.describe(), written.describe());
+  EXPECT_THAT(read.describe(), HasSubstr("/l\\udce4t'"));
+  EXPECT_EQ(read.to_json(), text);
+}
+
 TEST(PlanJson, LongListsAreFilesBesideThePlanAndMustFit) {
   const test::TemporaryFolder folder;
   std::vector<std::uint64_t> positions(5000);

@@ -174,6 +174,20 @@ TEST(State, IsTheSameHoweverItsTextWasWritten) {
   loader.restore(LoaderState::from_json(sorted));
 }
 
+TEST(State, KeepsNamesThatAreNotUtf8) {
+  Loader loader = Dataset(fake(9)).seed(7).batch(4).loader();
+  LoaderState state = loader.state();
+  state.fault_count = 1;
+  state.faults = {{.reason = "it ends in \xFF", .file = "l\xE4t/\xB0\xA1.jpg"}};
+  const std::string text = state.to_json();
+  const LoaderState read = LoaderState::from_json(text);
+  ASSERT_EQ(read.faults.size(), 1U);
+  EXPECT_EQ(read.faults[0].file, state.faults[0].file);
+  EXPECT_EQ(read.faults[0].reason, state.faults[0].reason);
+  EXPECT_EQ(read.to_json(), text);
+  loader.restore(read);
+}
+
 TEST(State, SaysWhichOperationDiffers) {
   const auto state_of = [](const Dataset& dataset) { return dataset.batch(4).loader().state(); };
   const Dataset here = Dataset(fake(100)).shuffle({.buffer = 9}).seed(7);

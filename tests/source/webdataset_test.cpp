@@ -241,7 +241,7 @@ TEST(WebDataset, AcceptsAShardWithoutItsEndMark) {
   const std::string whole = tar_member("a.jpg", "A") + tar_member("a.cls", "1");
   EXPECT_THAT(samples(whole), ElementsAre("image=A;label=1 ;"));
   EXPECT_THAT(samples(whole + std::string(512, '\0')), ElementsAre("image=A;label=1 ;"));
-  EXPECT_THAT(samples(whole.substr(0, whole.size() - 511)), ElementsAre("image=A;label=1 ;"));
+  EXPECT_THAT(samples(whole.substr(0, whole.size() - 1)), ElementsAre(HasSubstr("cut off")));
   EXPECT_THAT(samples(whole + tar_end() + "anything"), ElementsAre("image=A;label=1 ;"));
   EXPECT_THAT(samples(tar_end()), ElementsAre());
 }

@@ -140,20 +140,26 @@ namespace source {
 /// Samples of tar shards in the WebDataset layout, read at random through an index, in the order of the shards and, in
 /// each, of its members. `shards` is a path, a folder, a pattern such as "train-{000000..000099}.tar", or a list of these.
 ///
-/// Members are grouped as by the webdataset package: a member's key is its path up to the first dot of the last component,
-/// and its extension is the rest, in lower case. Folders, links and names like __this__ are skipped, and a shard's end ends
-/// its last sample. This reads what GNU tar, BSD tar, Python's tarfile and the webdataset package write: ustar, pax, GNU
-/// long names and sizes; compressed shards are refused. A record takes one read of the shard, unless its members are more
-/// than 16 KiB apart. What the index says of it, sizes, names and integers, is compared with the headers and texts that are
-/// read: where they differ, the sample is a fault, since the shard was changed after it was indexed.
+/// Members are grouped as by the webdataset package: a member's key is its path up to the first dot of the last
+/// component, and its extension is the rest, in lower case. Folders, links, devices, names like __this__ and what
+/// macOS adds (names that begin with "._", and all below __MACOSX/) are skipped, and a shard's end ends its last
+/// sample. This reads what GNU tar, BSD tar, Python's tarfile and the webdataset package write: ustar, pax, GNU long
+/// names and sizes; compressed shards are refused. A record takes one read of the shard, unless its members are more
+/// than 16 KiB apart. What the index says of it, sizes, names and integers, is compared with the headers and texts
+/// that are read: where they differ, the sample is a fault, since the shard was changed after it was indexed.
 ///
 /// Damaged data are a fault of the sample that they are in, and no other sample moves:
-/// - a sample without a required member, with two of them, or with one that is no integer keeps its number and is a fault
-///   when it is read;
+/// - a sample without a required member, with two of them, or with one that is no integer keeps its number and is a
+///   fault when it is read. Where its key comes again in the shard, whose members must then be sorted (tar
+///   --sort=name), or where it has a link in place of a file, the fault has the byte and what to do;
 /// - after a damaged header the scan continues at the next good one. The sample that lacks a member because of it is a
 ///   fault; if none does, one sample is taken to be lost, and is a fault that has its number;
 /// - in a shard that is cut off, or empty, the sample in which it ends is a fault. The number of samples missing after it
 ///   is unknown, so the records of later shards have other numbers than with the whole shard, and the fingerprint differs.
+///
+/// Source::notices() has a warning of shards without an end-of-archive marker, which may have been cut between two
+/// members (some writers leave it out), of links and devices that were skipped, and of keys that come again where
+/// samples lack a member because of it; and it has the number of members that macOS added.
 ///
 /// A record's key is that of its members, its label the value of the integer field named "label", and its size the bytes
 /// of the other fields. The fingerprint covers the fields, and the shards' names, sizes and members, but neither the

@@ -18,6 +18,7 @@
 #include <penstock/core/random.hpp>
 
 #include "src/core/printable.hpp"
+#include "src/source/shards/foreign_files.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock::source {
@@ -374,6 +375,8 @@ class FileLister {
       return fmt::format("expected a folder at {}, found nothing; check the path", folder);
     }
     if (path.empty() && error == ENOTDIR) {
+      if (const auto found = describe_no_image(folder))
+        return fmt::format("expected a folder of images, found a file: {} is {}", folder, *found);
       return fmt::format("expected a folder at {}, found a file; give the folder that it is in",
                          folder);
     }
@@ -393,7 +396,11 @@ class FileLister {
                     "no object's own name"
                   : "no files at all; check the path");
     }
-    return message + list_.left_out_.counts.endings() +
+    message += list_.left_out_.counts.endings();
+    for (const LeftOut::Example& example : list_.left_out_.examples)
+      if (const auto found = describe_no_image(example.path.substr(example.path.rfind('/') + 1)))
+        return message + fmt::format("; {} is {}", core::printable(example.path), *found);
+    return message +
            "; check the path, name the endings in the option extensions, or set sniff = true";
   }
 

@@ -16,8 +16,10 @@ namespace penstock::source {
 namespace {
 
 constexpr std::array<char, 8> kIndexMagic{'\x89', 'P', 'S', 'I', 'D', 'X', '\r', '\n'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::uint64_t kTarBlock = 512;
+constexpr std::uint64_t kOtherSize = 1;  // bits of member_flags
+constexpr std::uint64_t kOtherName = 2;
 
 struct FileHeader {
   std::array<char, 8> magic = kIndexMagic;
@@ -49,6 +51,10 @@ enum class SectionId : std::uint32_t {
   damage_begins = 21,
   damage_ends = 22,
   damage_kinds = 23,
+  hint_records = 24,
+  hint_ats = 25,
+  hint_kinds = 26,
+  remarks = 27,
   label_name = 30,
   label_states = 31,
   label_values = 32,
@@ -163,6 +169,26 @@ class Encoder {
   std::vector<std::byte> data_;
 };
 
+std::vector<std::uint64_t> numbers_of(const ShardRemarks& remarks) {
+  return {remarks.has_end_mark ? 1U : 0U, remarks.apple_members, remarks.hard_links,
+          remarks.symbolic_links, remarks.special_files};
+}
+
+// The first of a sorted column that is not below `value`.
+std::uint64_t lower_bound(const PackedColumn& column, std::uint64_t value) noexcept {
+  std::uint64_t low = 0;
+  std::uint64_t high = column.size();
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (column[middle] < value) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 std::string_view text_between(std::string_view text, const PackedColumn& ends,
                               std::uint64_t number) noexcept {
   if (number >= ends.size()) return {};
@@ -192,7 +218,9 @@ std::vector<std::byte> ShardIndex::encode(ShardKind kind, const ShardStamp& stam
   body.add(SectionId::member_begins, members, [&](const Member& m) { return m.begin / unit; });
   body.add(SectionId::member_bytes, members, [](const Member& m) { return m.bytes; });
   body.add(SectionId::member_extensions, members, [](const Member& m) { return m.extension; });
-  body.add(SectionId::member_flags, members, [](const Member& m) { return m.own_size ? 0 : 1; });
+  body.add(SectionId::member_flags, members, [](const Member& m) {
+    return (m.own_size ? 0U : kOtherSize) | (m.own_name ? 0U : kOtherName);
+  });
   body.add(SectionId::extension_bytes, SectionId::extension_ends, contents.extensions);
   body.add(SectionId::damage_records, damages, [](const Damage& d) { return d.record; });
   body.add(SectionId::damage_begins, damages, [](const Damage& d) { return d.begin; });
@@ -201,6 +229,12 @@ std::vector<std::byte> ShardIndex::encode(ShardKind kind, const ShardStamp& stam
   body.add(SectionId::record_ends, contents.record_ends);
   if (!contents.found_with.empty()) body.add(SectionId::found_with, contents.found_with);
   const std::uint64_t content_hash = body.hash();
+  const std::span<const Hint> hints = contents.hints;
+  body.add(SectionId::hint_records, hints, [](const Hint& hint) { return hint.record; });
+  body.add(SectionId::hint_ats, hints, [](const Hint& hint) { return hint.at; });
+  body.add(SectionId::hint_kinds, hints, [](const Hint& hint) { return hint.kind; });
+  if (contents.remarks != ShardRemarks{})
+    body.add(SectionId::remarks, numbers_of(contents.remarks));
   std::uint32_t part = 0;
   for (const ShardContents::Labels& labels : contents.labels) {
     body.add(SectionId::label_name, labels.name, part);
@@ -260,7 +294,7 @@ ShardIndex ShardIndex::of_encoded(std::span<const std::byte> file) {
 }
 
 bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t sections) {
-  const std::array<std::pair<SectionId, PackedColumn*>, 12> columns{{
+  const std::array<std::pair<SectionId, PackedColumn*>, 16> columns{{
       {SectionId::record_ends, &record_ends_},
       {SectionId::key_ends, &key_ends_},
       {SectionId::member_ends, &member_ends_},
@@ -273,6 +307,10 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
       {SectionId::damage_begins, &damage_begins_},
       {SectionId::damage_ends, &damage_ends_},
       {SectionId::damage_kinds, &damage_kinds_},
+      {SectionId::hint_records, &hint_records_},
+      {SectionId::hint_ats, &hint_ats_},
+      {SectionId::hint_kinds, &hint_kinds_},
+      {SectionId::remarks, &remarks_},
   }};
   if (sections > body.size() / sizeof(Section)) return false;
   for (std::uint32_t i = 0; i < sections; ++i) {
@@ -303,6 +341,7 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
   }
   const std::uint64_t members = member_begins_.size();
   const std::uint64_t damages = damage_records_.size();
+  const std::uint64_t hints = hint_records_.size();
   const auto one_each = [](const PackedColumn& column, std::uint64_t count) {
     return column.size() == count;
   };
@@ -314,6 +353,8 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
          one_each(member_bytes_, members) && one_each(member_extensions_, members) &&
          one_each(member_flags_, members) && one_each(damage_begins_, damages) &&
          one_each(damage_ends_, damages) && one_each(damage_kinds_, damages) &&
+         one_each(hint_ats_, hints) && one_each(hint_kinds_, hints) &&
+         (remarks_.size() == 0 || one_each(remarks_, numbers_of({}).size())) &&
          std::all_of(labels_.begin(), labels_.end(), [&](const NamedLabels& named) {
            return one_each(named.labels.states, records_) &&
                   one_each(named.labels.values, records_);
@@ -336,7 +377,8 @@ Member ShardIndex::member(std::uint64_t number) const noexcept {
   Member member{.begin = member_begins_[number] * unit,
                 .bytes = member_bytes_[number],
                 .extension = member_extensions_[number],
-                .own_size = member_flags_[number] == 0};
+                .own_size = (member_flags_[number] & kOtherSize) == 0,
+                .own_name = (member_flags_[number] & kOtherName) == 0};
   if (member.begin > stamp_.bytes || member.bytes > stamp_.bytes - member.begin) {
     member.begin = member.bytes = 0;
   }
@@ -348,19 +390,32 @@ std::string_view ShardIndex::extension(std::uint64_t number) const noexcept {
 }
 
 std::optional<Damage> ShardIndex::damage(std::uint64_t record) const noexcept {
-  std::uint64_t low = 0;
-  std::uint64_t high = damage_records_.size();
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (damage_records_[middle] < record) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  const std::uint64_t low = lower_bound(damage_records_, record);
   if (low == damage_records_.size() || damage_records_[low] != record) return std::nullopt;
   return Damage{record, damage_begins_[low], damage_ends_[low],
                 static_cast<DamageKind>(damage_kinds_[low])};
+}
+
+Hint ShardIndex::hint(std::uint64_t number) const noexcept {
+  return {.record = hint_records_[number],
+          .at = hint_ats_[number],
+          .kind = static_cast<HintKind>(hint_kinds_[number])};
+}
+
+ShardIndex::Range ShardIndex::hints_of(std::uint64_t record) const noexcept {
+  const std::uint64_t first = lower_bound(hint_records_, record);
+  std::uint64_t last = first;
+  while (last < hint_records_.size() && hint_records_[last] == record) ++last;
+  return {first, last};
+}
+
+ShardRemarks ShardIndex::remarks() const noexcept {
+  if (remarks_.size() == 0) return {};
+  return {.has_end_mark = remarks_[0] != 0,
+          .apple_members = remarks_[1],
+          .hard_links = remarks_[2],
+          .symbolic_links = remarks_[3],
+          .special_files = remarks_[4]};
 }
 
 const ShardIndex::Labels* ShardIndex::labels(std::string_view name) const noexcept {

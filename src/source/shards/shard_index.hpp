@@ -45,12 +45,38 @@ struct Damage {
   DamageKind kind = DamageKind::none;
 };
 
+/// What may explain that a record lacks something. It is no damage: the record may be whole.
+enum class HintKind : std::uint8_t {
+  key_again,  ///< other members with the record's key lie elsewhere
+  hard_link,  ///< a member of the sample that is no regular file
+  symbolic_link,
+  special_file,  ///< a device or a pipe
+};
+
+struct Hint {
+  std::uint64_t record = 0;
+  std::uint64_t at = 0;  ///< byte of the shard: the header of what the hint is about
+  HintKind kind{};
+};
+
+/// What a user should know of a shard as a whole.
+struct ShardRemarks {
+  bool has_end_mark = true;         ///< the zero blocks at the end of a tar file
+  std::uint64_t apple_members = 0;  ///< left out: AppleDouble files, and what is below __MACOSX/
+  std::uint64_t hard_links = 0;  ///< left out, as the next two: they have names of samples' members
+  std::uint64_t symbolic_links = 0;
+  std::uint64_t special_files = 0;
+
+  friend bool operator==(const ShardRemarks&, const ShardRemarks&) = default;
+};
+
 /// One stretch of the shard: a member of a tar file's sample, or a whole TFRecord.
 struct Member {
   std::uint64_t begin = 0;  ///< of its data
   std::uint64_t bytes = 0;
   std::uint64_t extension = 0;  ///< index into extensions
   bool own_size = true;         ///< the header before the data holds this size
+  bool own_name = true;         ///< and this name, as far as it has room for it
 };
 
 /// What is known of a record's label.
@@ -72,6 +98,8 @@ struct ShardContents {
   std::vector<Member> members;
   std::vector<std::string> extensions;
   std::vector<Damage> damages;  ///< in the order of their records
+  std::vector<Hint> hints;      ///< in the order of their records
+  ShardRemarks remarks;
   std::vector<Labels> labels;
   /// Of tokens: where each record ends, in tokens; there are no members. What the records were found with.
   std::vector<std::uint64_t> record_ends;
@@ -114,7 +142,7 @@ class ShardIndex {
   [[nodiscard]] ShardKind kind() const noexcept { return kind_; }
   [[nodiscard]] const ShardStamp& stamp() const noexcept { return stamp_; }
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
-  /// Of all that the shard holds, the labels' columns aside: equal for the same shard, whichever
+  /// Of all that the shard holds, the columns of labels, hints and remarks aside: equal for the same shard, whichever
   /// program made the index.
   [[nodiscard]] std::uint64_t content_hash() const noexcept { return content_hash_; }
   [[nodiscard]] std::size_t memory_bytes() const noexcept { return size_; }
@@ -134,6 +162,11 @@ class ShardIndex {
   [[nodiscard]] std::uint64_t extensions() const noexcept { return extension_ends_.size(); }
   [[nodiscard]] std::string_view extension(std::uint64_t number) const noexcept;
   [[nodiscard]] std::optional<Damage> damage(std::uint64_t record) const noexcept;
+  [[nodiscard]] std::uint64_t hints() const noexcept { return hint_records_.size(); }
+  [[nodiscard]] Hint hint(std::uint64_t number) const noexcept;
+  /// Of one record: numbers of hints.
+  [[nodiscard]] Range hints_of(std::uint64_t record) const noexcept;
+  [[nodiscard]] ShardRemarks remarks() const noexcept;
   /// The labels of that name, if they were asked for when the index was made.
   [[nodiscard]] const Labels* labels(std::string_view name) const noexcept;
   [[nodiscard]] std::vector<std::string> label_names() const;
@@ -166,6 +199,10 @@ class ShardIndex {
   PackedColumn damage_begins_;
   PackedColumn damage_ends_;
   PackedColumn damage_kinds_;
+  PackedColumn hint_records_;
+  PackedColumn hint_ats_;
+  PackedColumn hint_kinds_;
+  PackedColumn remarks_;
   std::vector<NamedLabels> labels_;
 };
 

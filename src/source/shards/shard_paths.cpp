@@ -14,6 +14,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/source/shards/foreign_files.hpp"
 #include "src/source/shards/shard_names.hpp"
 
 namespace penstock::source {
@@ -183,6 +184,8 @@ Texts matches(const std::string& pattern) {
   return paths;
 }
 
+constexpr std::size_t kMostOthers = 1000;  // enough to describe a folder; bounds the memory
+
 class Finder {
  public:
   Finder(const std::function<bool(std::string_view)>& is_shard, std::string_view what,
@@ -210,35 +213,48 @@ class Finder {
 
  private:
   void add_existing(const std::string& path) {
-    if (!is_folder(path)) {
-      shards.push_back(path);
-      return;
-    }
+    if (!is_folder(path)) return add_file(path);
     Texts found;
+    Texts others;
     std::error_code error;
     std::filesystem::directory_iterator entries(path, error);
     for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
       const std::string name = entries->path().filename().string();
       std::error_code ignored;
-      if (name.starts_with('.') || !is_shard_(name) || entries->is_directory(ignored)) continue;
-      found.push_back(entries->path().string());
+      if (name.starts_with('.') || entries->is_directory(ignored)) continue;
+      if (is_shard_(name))
+        found.push_back(entries->path().string());
+      else if (others.size() < kMostOthers)
+        others.push_back(name);
     }
     if (error) {
       throw Error(fmt::format("cannot list {}: {}; make the folder readable (chmod u+rx)", path,
                               error.message()));
     }
-    if (found.empty()) {
-      throw Error(fmt::format("no shards in {}: expected {}; check the path, or give a pattern",
-                              path, what_));
-    }
+    if (found.empty()) throw Error(describe_none(path, others));
     std::sort(found.begin(), found.end());
     shards.insert(shards.end(), found.begin(), found.end());
+  }
+
+  // A name that looks compressed may be that of a plain file, which the source finds out.
+  void add_file(const std::string& path) {
+    if (const auto foreign = describe_foreign(path); foreign && !is_compressed_name(path))
+      throw Error(fmt::format("{} is {}", path, *foreign));
+    shards.push_back(path);
+  }
+
+  std::string describe_none(const std::string& folder, const Texts& others) const {
+    std::string text = fmt::format("no shards in {}: expected {}; ", folder, what_);
+    for (const std::string& name : others)
+      if (const auto foreign = describe_foreign(name))
+        return text + fmt::format("{} is {}", name, *foreign);
+    return text + "check the path, or give a pattern";
   }
 
   void add_matches(const std::string& pattern) {
     const Texts found = matches(pattern);
     for (const std::string& path : found) {
-      if (!is_folder(path) && !path.ends_with(kIndexEnding)) shards.push_back(path);
+      if (!is_folder(path) && !path.ends_with(kIndexEnding)) add_file(path);
     }
     if (found.empty()) {
       throw Error(fmt::format("no shard fits {}; check the pattern", pattern));
@@ -269,19 +285,19 @@ class Finder {
     const storage::ObjectName given = folder;
     folder.key = folder.folder_prefix();
     Texts found;
+    Texts others;
     storage_.objects().list(folder, false, [&](storage::ListedObject&& object) {
       const std::string_view name = std::string_view(object.key).substr(folder.key.size());
-      if (!object.is_folder && !name.starts_with('.') && is_shard_(name)) {
+      if (object.is_folder || name.starts_with('.')) return true;
+      if (is_shard_(name))
         found.push_back(storage::ObjectName{folder.bucket, object.key}.url());
-      }
+      else if (others.size() < kMostOthers)
+        others.emplace_back(name);
       return true;
     });
     // A shard under a name that says nothing of its kind.
-    if (found.empty() && !given.key.empty() && storage_.stat(url)) found.push_back(url);
-    if (found.empty()) {
-      throw Error(fmt::format("no shards in {}: expected {}; check the path, or give a pattern",
-                              folder.url(), what_));
-    }
+    if (found.empty() && !given.key.empty() && storage_.stat(url)) return add_file(url);
+    if (found.empty()) throw Error(describe_none(folder.url(), others));
     std::sort(found.begin(), found.end());
     shards.insert(shards.end(), found.begin(), found.end());
   }

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "src/source/shards/compressed.hpp"
 #include "src/source/shards/file_window.hpp"
+#include "src/source/shards/foreign_files.hpp"
 #include "src/source/tfrecord/crc32c.hpp"
 #include "src/source/tfrecord/example.hpp"
 

@@ -8,6 +8,7 @@
 #include <penstock/source/tokens.hpp>
 
 #include "src/source/catalog.hpp"
+#include "src/source/shards/foreign_files.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/tokens/documents.hpp"
@@ -58,6 +59,8 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
   std::error_code ignored;
   for (const std::string& path :
        find_shards(files, is_shard, "*.bin or *.npy files", storage::Storage())) {
+    if (const auto foreign = describe_foreign(path))
+      throw Error(fmt::format("{} is {}", path, *foreign));
     storage::MappedFile file = storage::map_file(path);
     const FlatTokens flat = open_flat(file.bytes, path, options);
     if (flat.tokens.empty()) continue;

@@ -112,6 +112,11 @@ std::optional<TarHeader> parse_tar_header(TarBlock block) {
   return header;
 }
 
+bool fits_tar_header(std::string_view name) noexcept {
+  return name.size() <= kName.size &&
+         std::ranges::all_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
 std::array<std::byte, kTarBlock> make_tar_header(std::string_view name, std::uint64_t bytes,
                                                  char type) {
   std::array<std::byte, kTarBlock> block{};

@@ -21,6 +21,10 @@ struct TarHeader {
   char type = '0';
 
   [[nodiscard]] bool is_file() const noexcept { return type == '0' || type == '7'; }
+  /// A hard or symbolic link, a device or a pipe.
+  [[nodiscard]] bool is_link_or_special() const noexcept {
+    return type >= '1' && type <= '6' && type != '5';
+  }
   /// Links, folders and devices have no data, whatever size they state.
   [[nodiscard]] bool has_data() const noexcept { return type < '1' || type > '6'; }
   /// A header for the header behind it: pax records, or GNU tar's long names.
@@ -43,6 +47,9 @@ struct TarHeader {
   constexpr std::uint64_t kLast = ~std::uint64_t{kTarBlock - 1};
   return bytes > kLast ? UINT64_MAX : (bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
 }
+
+/// Whether a header holds all of a name that has one more header in front: up to 100 bytes of ASCII.
+[[nodiscard]] bool fits_tar_header(std::string_view name) noexcept;
 
 /// A ustar header, with times and owners of 0; the size in base 256 where octal digits do not
 /// suffice. Of a name beyond 100 bytes the rest is left out.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "src/core/lower_case.hpp"
+#include "src/core/printable.hpp"
+#include "src/source/webdataset/tar_header.hpp"
 #include "src/source/webdataset/tar_scan.hpp"
 
 namespace penstock::source {
@@ -26,6 +29,11 @@ bool is_note(std::string_view name) noexcept {
   return first.size() >= 4 || slash == name.npos;
 }
 
+HintKind hint_kind_of(char type) noexcept {
+  if (type == '1') return HintKind::hard_link;
+  return type == '2' ? HintKind::symbolic_link : HintKind::special_file;
+}
+
 // Samples, and holes between them, as they come; then the index's columns.
 class SampleGrouper {
  public:
@@ -37,16 +45,23 @@ class SampleGrouper {
   }
 
   void add(TarEntry&& entry) {
+    if (is_apple_member(entry.name)) {
+      ++shard_.contents.remarks.apple_members;
+      return;
+    }
     const std::optional<SampleName> name = split_name(entry.name);
     if (!name) return;
+    if (entry.type != '0') return add_link_or_special(name->key, entry);
     if (!goes_on(name->key)) {
       samples_.push_back({.key = std::string(name->key), .first_member = members().size()});
     }
+    take_pending();
     const std::string extension = core::lower_case(name->extension);
     members().push_back({.begin = entry.begin,
                          .bytes = entry.bytes,
                          .extension = number_of(extension),
-                         .own_size = entry.own_size});
+                         .own_size = entry.own_size,
+                         .own_name = entry.own_name || !fits_tar_header(entry.name)});
     samples_.back().last_member = members().size();
     // Now, while the window is where the data is.
     if (std::ranges::any_of(label_extensions_, [&](const auto& names) {
@@ -58,7 +73,8 @@ class SampleGrouper {
 
   void add(TarHole&& hole) {
     const Damage damage{.begin = hole.begin, .end = hole.end, .kind = hole.kind};
-    const std::optional<SampleName> name = split_name(hole.name);
+    const std::optional<SampleName> name =
+        is_apple_member(hole.name) ? std::nullopt : split_name(hole.name);
     const bool inside = !samples_.empty() && name && samples_.back().key == name->key;
     if (inside || (!samples_.empty() && samples_.back().is_hole)) {
       widen(samples_.back().damage, damage);
@@ -71,10 +87,16 @@ class SampleGrouper {
     }
   }
 
-  ScannedShard finish() {
+  ScannedShard finish(bool has_end_mark) {
+    shard_.contents.remarks.has_end_mark = has_end_mark;
     settle_holes();
-    for (const Sample& sample : samples_) {
+    find_keys_that_come_again();
+    for (Sample& sample : samples_) {
       ShardContents& contents = shard_.contents;
+      for (Hint& hint : sample.hints) {
+        hint.record = shard_.records;
+        contents.hints.push_back(hint);
+      }
       if (sample.damage.kind != DamageKind::none) {
         contents.damages.push_back(sample.damage);
         contents.damages.back().record = shard_.records;
@@ -94,6 +116,7 @@ class SampleGrouper {
     std::size_t last_member = 0;
     Damage damage{};
     bool is_hole = false;
+    std::vector<Hint> hints{};
   };
 
   static std::vector<std::string> split_at_blanks(std::string_view text) {
@@ -104,6 +127,48 @@ class SampleGrouper {
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     return parts;
+  }
+
+  // One that comes before its sample's first regular file waits for that.
+  void add_link_or_special(std::string_view key, const TarEntry& entry) {
+    const HintKind kind = hint_kind_of(entry.type);
+    ShardRemarks& remarks = shard_.contents.remarks;
+    ++(kind == HintKind::hard_link       ? remarks.hard_links
+       : kind == HintKind::symbolic_link ? remarks.symbolic_links
+                                         : remarks.special_files);
+    if (!pending_.empty() && pending_key_ != key) pending_.clear();
+    pending_key_ = key;
+    pending_.push_back({.at = entry.begin - kTarBlock, .kind = kind});
+    if (!samples_.empty() && samples_.back().key == key) take_pending();
+  }
+
+  void take_pending() {
+    if (pending_.empty()) return;
+    Sample& last = samples_.back();
+    if (last.key == pending_key_)
+      last.hints.insert(last.hints.end(), pending_.begin(), pending_.end());
+    pending_.clear();
+  }
+
+  // Gives each sample whose key another one has the place of the next such sample, the last of them of the one before.
+  void find_keys_that_come_again() {
+    if (std::ranges::adjacent_find(samples_, std::greater_equal{}, &Sample::key) == samples_.end())
+      return;
+    std::unordered_map<std::string_view, std::size_t> last_with;
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      if (samples_[i].first_member == samples_[i].last_member) continue;
+      const auto [at, is_first] = last_with.try_emplace(samples_[i].key, i);
+      if (!is_first) pairs.emplace_back(std::exchange(at->second, i), i);
+    }
+    const auto add = [&](std::size_t sample, std::size_t other) {
+      std::vector<Hint>& hints = samples_[sample].hints;
+      if (hints.empty() || hints.back().kind != HintKind::key_again)
+        hints.push_back({.at = members()[samples_[other].first_member].begin - kTarBlock,
+                         .kind = HintKind::key_again});
+    };
+    for (const auto& [before, behind] : pairs) add(before, behind);
+    for (const auto& [before, behind] : pairs) add(behind, before);
   }
 
   std::vector<Member>& members() noexcept { return shard_.contents.members; }
@@ -213,6 +278,8 @@ class SampleGrouper {
   FileWindow& file_;
   ScannedShard shard_;
   std::vector<Sample> samples_;
+  std::vector<Hint> pending_;  // of a sample that may begin next
+  std::string pending_key_;
   std::vector<std::vector<std::string>> label_extensions_;
   std::unordered_map<std::string, std::uint64_t> extension_numbers_;
   std::unordered_map<std::size_t, std::optional<std::int64_t>> integers_;  // by member
@@ -236,6 +303,17 @@ std::optional<SampleName> split_name(std::string_view name) noexcept {
   return SampleName{name.substr(0, dot), name.substr(dot + 1)};
 }
 
+bool is_apple_member(std::string_view name) noexcept {
+  while (!name.empty()) {
+    const std::size_t end = std::min(name.find('/'), name.size());
+    const std::string_view part = name.substr(0, end);
+    const bool is_last = end == name.size();
+    if (is_last ? part.starts_with("._") : part == "__MACOSX") return true;
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return false;
+}
+
 std::optional<std::int64_t> parse_integer(std::string_view text) noexcept {
   constexpr std::string_view kBlanks = " \t\n\r\v\f";
   const std::size_t first = text.find_first_not_of(kBlanks);
@@ -253,10 +331,10 @@ ScannedShard scan_tar_samples(const storage::StoredFile& file, const std::string
                               std::span<const std::string> labels) {
   FileWindow window(file, path);
   SampleGrouper grouper(window, labels);
-  scan_tar(
+  const bool has_end_mark = scan_tar(
       window, path, [&](TarEntry&& entry) { grouper.add(std::move(entry)); },
       [&](TarHole&& hole) { grouper.add(std::move(hole)); });
-  return grouper.finish();
+  return grouper.finish(has_end_mark);
 }
 
 std::string describe_tar_damage(const Damage& damage) {
@@ -286,6 +364,29 @@ std::string describe_tar_damage(const Damage& damage) {
       break;
   }
   return "damaged";
+}
+
+std::string describe_tar_hint(const Hint& hint, std::string_view key, std::uint64_t begin) {
+  switch (hint.kind) {
+    case HintKind::key_again:
+      return fmt::format(
+          "the key {} {} at byte {}: members of one sample must lie side by side; pack the shard "
+          "with tar --sort=name",
+          core::printable(key), hint.at > begin ? "comes again" : "came before,", hint.at);
+    case HintKind::hard_link:
+      return fmt::format(
+          "there is a hard link at byte {}, which has no data: pack the shard with "
+          "tar --hard-dereference",
+          hint.at);
+    case HintKind::symbolic_link:
+      return fmt::format(
+          "there is a symbolic link at byte {}, which has no data: pack the shard "
+          "with tar --dereference",
+          hint.at);
+    case HintKind::special_file:
+      break;
+  }
+  return fmt::format("there is a device or pipe at byte {}, which has no data", hint.at);
 }
 
 }  // namespace penstock::source

@@ -23,6 +23,10 @@ struct SampleName {
 /// Source  webdataset 1.0.2, tariterators.base_plus_ext and tar_file_iterator.
 [[nodiscard]] std::optional<SampleName> split_name(std::string_view name) noexcept;
 
+/// Whether macOS has added a member to hold a file's attributes: "._name" in any folder, and all
+/// that is below __MACOSX/.
+[[nodiscard]] bool is_apple_member(std::string_view name) noexcept;
+
 /// What a text such as " 17\n" says, as Python's int() reads it: blanks around, a sign.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;
 
@@ -31,7 +35,7 @@ struct SampleName {
 ///
 /// A damaged stretch belongs to the sample that it lies in, or that lacks what the shard's other
 /// samples have, and so moves no other sample; only where no neighbour lacks anything it counts as
-/// a sample of its own.
+/// a sample of its own. Links, devices and pipes make no sample; they are hints at why one lacks something.
 ///
 /// Errors  Error  as scan_tar
 [[nodiscard]] ScannedShard scan_tar_samples(const storage::StoredFile& file,
@@ -40,5 +44,9 @@ struct SampleName {
 
 /// What is damaged, in words.
 [[nodiscard]] std::string describe_tar_damage(const Damage& damage);
+
+/// What a hint says of a sample whose key and first header are these, with what to do.
+[[nodiscard]] std::string describe_tar_hint(const Hint& hint, std::string_view key,
+                                            std::uint64_t begin);
 
 }  // namespace penstock::source

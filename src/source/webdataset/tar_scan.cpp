@@ -10,7 +10,7 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/source/shards/compressed.hpp"
+#include "src/source/shards/foreign_files.hpp"
 #include "src/source/webdataset/tar_header.hpp"
 
 namespace penstock::source {
@@ -47,8 +47,17 @@ struct PaxRecords {
 
  private:
   bool add(std::string_view key, std::string_view value) {
-    if (key == "path") path = value;
+    // An empty value takes back what was said before.
+    if (key == "path" && !names_sparse_) {
+      path.reset();
+      if (!value.empty()) path = value;
+    }
     if (key.starts_with("GNU.sparse.")) sparse = true;
+    // The path is one that older readers unpack the pieces to.
+    if (key == "GNU.sparse.name") {
+      path = value;
+      names_sparse_ = true;
+    }
     if (key != "size") return true;
     std::uint64_t number = 0;
     const char* const end = value.data() + value.size();
@@ -56,6 +65,8 @@ struct PaxRecords {
     bytes = number;
     return error == std::errc{} && stop == end && !value.empty();
   }
+
+  bool names_sparse_ = false;
 };
 
 // What came before a header and is about it.
@@ -73,24 +84,30 @@ class TarScanner {
              const std::function<void(TarHole&&)>& hole)
       : file_(file), entry_(entry), hole_(hole) {}
 
-  void run() {
-    if (file_.file_bytes() == 0) return hole_({DamageKind::empty, 0, 0, ""});
+  // Whether the end of the file is marked.
+  bool run() {
+    if (file_.file_bytes() == 0) {
+      hole_({DamageKind::empty, 0, 0, ""});
+      return true;
+    }
     while (at_ < file_.file_bytes()) {
       if (left() < kTarBlock) {
-        if (!is_zero(file_.at(at_, kTarBlock))) report(DamageKind::cut_header, file_.file_bytes());
-        return;
+        if (is_zero(file_.at(at_, kTarBlock))) return true;
+        report(DamageKind::cut_header, file_.file_bytes());
+        return false;
       }
       const TarBlock block = block_at(at_);
       if (is_zero(block)) {
-        if (!go_on_behind_zeros()) return;
+        if (!go_on_behind_zeros()) return true;
       } else if (!has_tar_checksum(block) || !parse_tar_header(block)) {
         skip_bad_header();
       } else if (!take(*parse_tar_header(block))) {
-        return;
+        return false;
       }
     }
     // An extended header with nothing behind it.
     if (extended_.any) report(DamageKind::cut_header, file_.file_bytes());
+    return false;
   }
 
  private:
@@ -107,32 +124,48 @@ class TarScanner {
     std::string name = extended_.pax.path    ? *extended_.pax.path
                        : global_.path        ? *global_.path
                        : extended_.long_name ? *extended_.long_name
-                                             : std::move(header.name);
+                                             : header.name;
+    const bool own_name = name == header.name;
     const bool counts = header.is_file() || header.type == 'S';
-    const std::uint64_t data = at_ + kTarBlock;
-    if (header.has_data() && bytes > file_.file_bytes() - data) {
+    const std::uint64_t data = header.type == 'S' ? behind_sparse_map() : at_ + kTarBlock;
+    if (header.has_data() && padded(bytes) > file_.file_bytes() - data) {
       report(DamageKind::cut_data, file_.file_bytes(), std::move(name));
       return false;
     }
-    const std::uint64_t next =
-        header.has_data() ? std::min(data + padded(bytes), file_.file_bytes()) : data;
+    const std::uint64_t next = header.has_data() ? data + padded(bytes) : data;
     if (extended_.damaged) {
       report(DamageKind::bad_extended, next, extended_.pax.path ? std::move(name) : "");
     } else if (counts && (header.type == 'S' || extended_.pax.sparse)) {
       report(DamageKind::sparse, next, std::move(name));
     } else {
-      if (counts) entry_({std::move(name), data, bytes, own_size});
+      if (counts)
+        entry_({std::move(name), data, bytes, own_size, own_name});
+      else if (header.is_link_or_special())
+        entry_({std::move(name), data, 0, own_size, own_name, header.type});
       at_ = next;
       extended_ = {};
     }
     return true;
   }
 
+  // GNU tar's list of pieces may go on in blocks of its own, each of which says whether there is another.
+  std::uint64_t behind_sparse_map() {
+    constexpr std::size_t kGoesOnInHeader = 482;
+    constexpr std::size_t kGoesOnInBlock = 504;
+    std::uint64_t next = at_ + kTarBlock;
+    bool goes_on = block_at(at_)[kGoesOnInHeader] != std::byte{};
+    while (goes_on && file_.file_bytes() - next >= kTarBlock) {
+      goes_on = block_at(next)[kGoesOnInBlock] != std::byte{};
+      next += kTarBlock;
+    }
+    return next;
+  }
+
   bool take_extended(const TarHeader& header) {
     if (!extended_.any) extended_.begin = at_;
     extended_.any = true;
     const std::uint64_t data = at_ + kTarBlock;
-    if (header.bytes > file_.file_bytes() - data) {
+    if (padded(header.bytes) > file_.file_bytes() - data) {
       report(DamageKind::cut_data, file_.file_bytes());
       return false;
     }
@@ -145,7 +178,7 @@ class TarScanner {
       if (header.type == 'x' && !extended_.pax.add(text)) extended_.damaged = true;
       if (header.type == 'g' && !global_.add(text)) extended_.damaged = true;
     }
-    at_ = std::min(data + padded(header.bytes), file_.file_bytes());
+    at_ = data + padded(header.bytes);
     return true;
   }
 
@@ -257,7 +290,7 @@ class TarScanner {
 
 }  // namespace
 
-void scan_tar(FileWindow& file, const std::string& path,
+bool scan_tar(FileWindow& file, const std::string& path,
               const std::function<void(TarEntry&&)>& entry,
               const std::function<void(TarHole&&)>& hole) {
   const auto first = file.at(0, kTarBlock);
@@ -265,7 +298,7 @@ void scan_tar(FileWindow& file, const std::string& path,
   if (first.size() < kTarBlock || !has_tar_checksum(first.first<kTarBlock>())) {
     require_uncompressed(file, path);
   }
-  TarScanner(file, entry, hole).run();
+  return TarScanner(file, entry, hole).run();
 }
 
 }  // namespace penstock::source

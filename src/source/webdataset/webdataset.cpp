@@ -8,7 +8,9 @@
 
 #include <penstock/source/shards.hpp>
 
+#include "src/core/image_kind.hpp"
 #include "src/core/lower_case.hpp"
+#include "src/core/printable.hpp"
 #include "src/source/arrays/columns.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/shards/index_files.hpp"
@@ -16,6 +18,7 @@
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
 #include "src/source/webdataset/tar_header.hpp"
+#include "src/source/webdataset/tar_notices.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
 
 namespace penstock {
@@ -26,7 +29,7 @@ using source::LabelState;
 using source::Member;
 using source::ShardIndex;
 
-constexpr std::size_t kMaxFields = 16;
+constexpr std::size_t kMostFields = 16;
 // To read over what was not asked for costs less than another read, up to about here.
 constexpr std::uint64_t kMaxGap = 16 << 10;
 
@@ -55,10 +58,13 @@ class WebDataset final : public Source {
     for (std::size_t shard = 0; shard < shards_.shards(); ++shard) {
       columns_.push_back(columns_of(shards_.index(shard)));
     }
+    notices_ = source::tar_notices(
+        shards_, [this](std::size_t shard, std::uint64_t record) { return lacks(shard, record); });
   }
 
   std::uint64_t size() const noexcept override { return shards_.size(); }
   std::optional<Description> description() const override { return description_; }
+  std::vector<Notice> notices() const override { return notices_; }
   std::span<const FieldSpec> fields() const noexcept override { return specs_; }
   std::uint64_t files() const noexcept override { return shards_.shards(); }
   std::uint64_t file_of(std::uint64_t number) const override { return shards_.place(number).shard; }
@@ -205,18 +211,17 @@ class WebDataset final : public Source {
       } else {
         return fault(
             found.member ? found.member->begin : 0,
-            fmt::format("expected one integer in the member for '{}' ({}), found other "
-                        "text",
-                        source_.specs_[field].name, label_name(source_.options_.fields[field])));
+            fmt::format("expected one integer in the member for '{}' ({}), found {}",
+                        source_.specs_[field].name, label_name(source_.options_.fields[field]),
+                        found.member ? text_in(*found.member) : "other text"));
       }
       return {};
     }
 
     // Nothing where the sample may do without the field. What is damaged may have held it.
     std::optional<Fault> fault_missing(std::size_t field) const {
-      if (const auto damage = index_.damage(place_.record)) {
-        return fault(damage->begin, source::describe_tar_damage(*damage));
-      }
+      if (const auto damage = index_.damage(place_.record))
+        return fault(damage->begin, source::describe_tar_damage(*damage) + seen_in(*damage));
       if (!source_.options_.fields[field].required) return std::nullopt;
       const auto [first, last] = index_.members(place_.record);
       std::vector<std::string_view> has;
@@ -224,18 +229,45 @@ class WebDataset final : public Source {
       for (std::uint64_t i = first; i < std::min(last, first + kShown); ++i) {
         has.push_back(index_.extension(index_.member(i).extension));
       }
-      return fault(first < last ? index_.member(first).begin : 0,
-                   fmt::format("the sample has no member for '{}': expected {}, found {}",
-                               source_.specs_[field].name,
-                               fmt::join(source_.options_.fields[field].extensions, " or "),
-                               fmt::join(has, ", ")));
+      const std::uint64_t begin = first < last ? index_.member(first).begin : 0;
+      std::string reason = fmt::format("the sample has no member for '{}': expected {}, found {}{}",
+                                       source_.specs_[field].name,
+                                       fmt::join(source_.options_.fields[field].extensions, " or "),
+                                       fmt::join(has, ", "), last - first > kShown ? ", ..." : "");
+      const auto [first_hint, last_hint] = index_.hints_of(place_.record);
+      for (std::uint64_t i = first_hint; i < last_hint; ++i)
+        reason +=
+            "; " + source::describe_tar_hint(index_.hint(i), index_.key(place_.record), begin);
+      return fault(begin, std::move(reason));
+    }
+
+    // Of a damaged header: what is there in its place.
+    std::string seen_in(const source::Damage& damage) const {
+      if (damage.kind != source::DamageKind::bad_header || damage.begin >= damage.end) return "";
+      std::array<std::byte, core::kKindBytes> bytes;
+      const auto some =
+          std::span(bytes).first(std::min<std::uint64_t>(bytes.size(), damage.end - damage.begin));
+      if (!source_.shards_.read(place_.shard, damage.begin, some)) return "";
+      return "; " + core::describe_content(some);
+    }
+
+    // What a member for a number holds.
+    std::string text_in(const Member& member) const {
+      std::array<std::byte, 40> bytes;
+      const auto some = std::span(bytes).first(std::min<std::uint64_t>(bytes.size(), member.bytes));
+      if (!source_.shards_.read(place_.shard, member.begin, some)) return "other text";
+      const std::string text =
+          core::printable({reinterpret_cast<const char*>(some.data()), some.size()});
+      if (some.size() == member.bytes) return fmt::format("'{}'", text);
+      return fmt::format("{} bytes that begin with '{}'", member.bytes, text);
     }
 
     Fault fault_twice(std::size_t field) const {
-      return fault(
-          index_.member(index_.members(place_.record).first).begin,
-          fmt::format("the sample has two members for '{}' ({}); expected one",
-                      source_.specs_[field].name, label_name(source_.options_.fields[field])));
+      const Found found = source_.find(place_.shard, place_.record, field);
+      return fault(index_.member(index_.members(place_.record).first).begin,
+                   fmt::format("the sample has two members for '{}', both .{}; expected one",
+                               source_.specs_[field].name,
+                               index_.extension(found.member ? found.member->extension : 0)));
     }
 
     void plan_stretches() {
@@ -290,13 +322,12 @@ class WebDataset final : public Source {
       const auto header = source::parse_tar_header(block);
       if (!source::has_tar_checksum(block) || !header || !header->is_file()) return false;
       if (member.own_size && header->bytes != member.bytes) return false;
+      if (!member.own_name) return true;
       const std::string_view key = index_.key(place_.record);
       const std::string_view extension = index_.extension(member.extension);
-      constexpr std::size_t kLongest = 100;
-      const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
       const std::size_t size = key.size() + 1 + extension.size();
-      if (size > kLongest || !std::ranges::all_of(key, is_ascii) ||
-          !std::ranges::all_of(extension, is_ascii))
+      constexpr std::size_t kLongest = 100;
+      if (size > kLongest || !source::fits_tar_header(key) || !source::fits_tar_header(extension))
         return true;
       const std::string_view name = header->name;
       return name.size() == size && name.starts_with(key) && name[key.size()] == '.' &&
@@ -318,11 +349,11 @@ class WebDataset final : public Source {
     const WebDataset& source_;
     source::ShardSet::Place place_;
     const ShardIndex& index_;
-    std::array<Piece, kMaxFields> pieces_;
+    std::array<Piece, kMostFields> pieces_;
     std::size_t pieces_used_ = 0;
-    std::array<Stretch, kMaxFields> stretch_;
+    std::array<Stretch, kMostFields> stretch_;
     std::size_t stretches_ = 0;
-    std::array<std::int64_t, kMaxFields> integers_;
+    std::array<std::int64_t, kMostFields> integers_;
   };
 
   std::vector<ShardColumn> columns_of(const ShardIndex& index) const {
@@ -340,6 +371,13 @@ class WebDataset final : public Source {
       columns.push_back(std::move(column));
     }
     return columns;
+  }
+
+  // Whether a record has no member for a field that it must have.
+  bool lacks(std::size_t shard, std::uint64_t record) const {
+    for (std::size_t field = 0; field < specs_.size(); ++field)
+      if (options_.fields[field].required && !find(shard, record, field).member) return true;
+    return false;
   }
 
   Found find(std::size_t shard, std::uint64_t record, std::size_t field) const {
@@ -363,6 +401,7 @@ class WebDataset final : public Source {
   std::vector<FieldSpec> specs_;
   Description description_;
   std::vector<std::vector<ShardColumn>> columns_;  // by shard and field
+  std::vector<Notice> notices_;
 };
 
 void check(WebDatasetOptions& options) {
@@ -371,9 +410,9 @@ void check(WebDatasetOptions& options) {
         "max_record_bytes is 0, which no sample fits; the default is 256 MiB");
   }
   source::require_names(specs_of(options.fields));
-  if (options.fields.size() > kMaxFields) {
+  if (options.fields.size() > kMostFields) {
     throw std::invalid_argument(
-        fmt::format("expected at most {} fields, found {}", kMaxFields, options.fields.size()));
+        fmt::format("expected at most {} fields, found {}", kMostFields, options.fields.size()));
   }
   for (WebDatasetField& field : options.fields) {
     if (field.extensions.empty()) {

@@ -1,0 +1,241 @@
+// Tar shards as people make them: unsorted, from macOS, with links, pax headers and sparse files, cut at a member's end.
+#include <cstdlib>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/source/shards.hpp>
+
+#include "tests/source/shards.hpp"
+
+namespace penstock {
+namespace {
+
+using test::describe_all;
+using test::plain_tar;
+using test::tar_end;
+using test::tar_header;
+using test::tar_member;
+using test::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class TarMembers : public ::testing::Test {
+ protected:
+  // Without an index, and then with the one that the first opening has left.
+  template <class Check>
+  void check(const std::string& tar, const Check& of_source) {
+    const auto path = test::rewrite(folder_, "shard.tar", tar);
+    std::filesystem::remove(folder_ / "shard.tar.penstock-index");
+    of_source(*source::webdataset(path));
+    ASSERT_TRUE(std::filesystem::exists(folder_ / "shard.tar.penstock-index"));
+    of_source(*source::webdataset(path));
+  }
+
+  static std::string text_of_notices(const Source& source) {
+    std::string text;
+    for (const Notice& notice : source.notices())
+      text += (notice.is_warning ? "warning: " : "") + notice.text + "\n";
+    return text;
+  }
+
+  TemporaryFolder folder_;
+};
+
+std::string sample(std::string_view key, int label) {
+  return tar_member(fmt::format("{}.jpg", key), fmt::format("image {}", label)) +
+         tar_member(fmt::format("{}.cls", key), std::to_string(label));
+}
+
+TEST_F(TarMembers, OfASampleThatDoNotLieSideBySideAreNamedWithTheirOtherPlace) {
+  const std::string tar = tar_member("000.jpg", "A") + tar_member("001.jpg", "B") +
+                          tar_member("000.cls", "0") + tar_member("001.cls", "1") +
+                          sample("002", 2) + tar_end();
+  check(tar, [&](const Source& source) {
+    EXPECT_THAT(
+        describe_all(source),
+        ElementsAre(AllOf(HasSubstr("no member for 'label': expected cls, found jpg"),
+                          HasSubstr("the key 000 comes again at byte 2048"),
+                          HasSubstr("side by side"), HasSubstr("tar --sort=name")),
+                    HasSubstr("the key 001 comes again at byte 3072"),
+                    AllOf(HasSubstr("no member for 'image'"), HasSubstr("found cls"),
+                          HasSubstr("the key 000 came before, at byte 0")),
+                    HasSubstr("the key 001 came before, at byte 1024"), "image=image 2;label=2 ;"));
+    EXPECT_THAT(text_of_notices(source),
+                AllOf(HasSubstr("warning: "), HasSubstr("shard.tar"), HasSubstr("4 of 5 samples"),
+                      HasSubstr("000 comes again at byte 2048"), HasSubstr("tar --sort=name")));
+  });
+}
+
+TEST_F(TarMembers, OfAWholeSampleWithAKeyThatComesAgainAreReadAndSaid) {
+  const std::string tar = sample("a", 1) + sample("b", 2) + sample("a", 3) + sample("a/x", 4) +
+                          sample("a", 5) + tar_end();
+  check(tar, [&](const Source& source) {
+    EXPECT_THAT(
+        describe_all(source),
+        ElementsAre("image=image 1;label=1 ;", "image=image 2;label=2 ;", "image=image 3;label=3 ;",
+                    "image=image 4;label=4 ;", "image=image 5;label=5 ;"));
+    EXPECT_THAT(text_of_notices(source),
+                AllOf(Not(HasSubstr("warning")), HasSubstr("a comes again at byte 4096")));
+  });
+}
+
+TEST_F(TarMembers, OfMacOsAreLeftOutAndCounted) {
+  const std::string tar =
+      tar_member("._train", "x") + tar_member("train/", "", '5') +
+      tar_member("train/._a.jpg", "x") + tar_member("train/a.jpg", "A") +
+      tar_member("train/._a.cls", "x") + tar_member("train/a.cls", "1") +
+      tar_member("__MACOSX/train/._a.jpg", "x") + tar_member("__MACOSX/train/b.jpg", "x") +
+      tar_member("train/__MACOSX/b.jpg", "x") + tar_member("train/x__MACOSX.jpg", "X") +
+      tar_member("train/x__MACOSX.cls", "2") + tar_end();
+  check(tar, [&](const Source& source) {
+    EXPECT_THAT(describe_all(source), ElementsAre("image=A;label=1 ;", "image=X;label=2 ;"));
+    EXPECT_EQ(source.info(0).key, "train/a");
+    EXPECT_THAT(text_of_notices(source),
+                AllOf(Not(HasSubstr("warning")),
+                      HasSubstr("left out 6 members of macOS (._* or __MACOSX/)")));
+  });
+}
+
+TEST_F(TarMembers, ThatAreNoRegularFilesAreNamedInTheFault) {
+  const std::string tar =
+      sample("a", 1) + tar_member("b.jpg", "B") + tar_member("b.cls", "", '1') +
+      tar_member("c.jpg", "", '2') + tar_member("c.cls", "3") + tar_member("d.jpg", "D") +
+      tar_member("d.cls", "", '6') + tar_member("e.jpg", "", '2') + tar_member("e.cls", "", '2') +
+      sample("f", 6) + tar_member("README", "", '2') + tar_member("f.txt", "", '2') + tar_end();
+  check(tar, [&](const Source& source) {
+    EXPECT_THAT(
+        describe_all(source),
+        ElementsAre("image=image 1;label=1 ;",
+                    AllOf(HasSubstr("found jpg"), HasSubstr("a hard link at byte 3072"),
+                          HasSubstr("tar --hard-dereference")),
+                    AllOf(HasSubstr("found cls"), HasSubstr("a symbolic link at byte 3584"),
+                          HasSubstr("tar --dereference")),
+                    AllOf(HasSubstr("found jpg"), HasSubstr("a device or pipe at byte 6144")),
+                    "image=image 6;label=6 ;"));
+    EXPECT_THAT(text_of_notices(source),
+                AllOf(HasSubstr("warning: "), HasSubstr("left out 4 symbolic links"),
+                      HasSubstr("1 hard link"), HasSubstr("1 device or pipe")));
+  });
+}
+
+TEST_F(TarMembers, HaveTheNamesAndSizesOfPaxHeaders) {
+  // git archive's, and a global path, which a header's own replaces; an empty value takes one back.
+  const std::string tar = tar_member("pax_global_header", "13 comment=x\n", 'g') + sample("a", 1) +
+                          tar_member("pax_global_header", "14 path=b.jpg\n", 'g') +
+                          tar_member("x.jpg", "B") +
+                          tar_member("PaxHeaders/b.cls", "14 path=b.cls\n", 'x') +
+                          tar_member("y", "2") + tar_member("pax_global_header", "8 path=\n", 'g') +
+                          tar_member("PaxHeaders/c.jpg", "8 path=\n", 'x') +
+                          tar_member("c.jpg", "C") + tar_member("c.cls", "3") + tar_end();
+  check(tar, [&](const Source& source) {
+    EXPECT_THAT(describe_all(source),
+                ElementsAre("image=image 1;label=1 ;", "image=B;label=2 ;", "image=C;label=3 ;"));
+    EXPECT_EQ(source.info(1).key, "b");
+    EXPECT_THAT(source.notices(), IsEmpty());
+  });
+}
+
+TEST_F(TarMembers, ThatAreSparseAreAFaultOfTheirSampleInEachFormat) {
+  for (const char* format :
+       {"gnu", "pax --sparse-version=0.0", "pax --sparse-version=0.1", "pax"}) {
+    const TemporaryFolder files;
+    for (const char* key : {"a", "b", "c"}) {
+      files.write(fmt::format("{}.cls", key), "7");
+      std::ofstream sparse(files / fmt::format("{}.jpg", key), std::ios::binary);
+      for (int piece = 0; piece < 40; ++piece) {  // more than a header has room for
+        sparse.seekp(piece * 100'000);
+        sparse << "piece " << piece;
+      }
+    }
+    const auto shard = files / "shard.tar";
+    const std::string command = fmt::format(
+        "cd '{}' && tar --format={} --sparse -cf shard.tar a.jpg a.cls b.jpg b.cls c.jpg c.cls",
+        files.path().string(), format);
+    if (std::system(command.c_str()) != 0) GTEST_SKIP() << "no GNU tar";
+    const auto is_sparse = [](const char* key) {
+      return AllOf(HasSubstr(fmt::format("shard.tar: {}", key)), HasSubstr("sparse"));
+    };
+    EXPECT_THAT(describe_all(source::webdataset(shard)),
+                ElementsAre(is_sparse("a"), is_sparse("b"), is_sparse("c")))
+        << format;
+  }
+}
+
+TEST_F(TarMembers, AtWhoseEndAShardWasCutAreReadAndTheMissingMarkIsSaid) {
+  const std::string whole = plain_tar(4);
+  const std::string first = plain_tar(2).substr(0, plain_tar(2).size() - 1024);
+  ASSERT_TRUE(whole.starts_with(first));
+  check(first, [&](const Source& source) {
+    EXPECT_THAT(describe_all(source), SizeIs(2));
+    EXPECT_THAT(text_of_notices(source),
+                AllOf(HasSubstr("warning: "), HasSubstr("shard.tar has no end-of-archive marker"),
+                      HasSubstr("cut after its last member")));
+  });
+  for (const std::size_t zeros : {512U, 513U, 1024U, 10240U})
+    check(first + std::string(zeros, '\0'),
+          [&](const Source& source) { EXPECT_THAT(source.notices(), IsEmpty()) << zeros; });
+}
+
+TEST_F(TarMembers, WithoutTheirPaddingAreCutOff) {
+  const std::string good = plain_tar(2);
+  const std::string end = good.substr(0, good.size() - 1024);
+  for (const std::size_t missing : {1U, 511U}) {
+    check(end.substr(0, end.size() - missing), [&](const Source& source) {
+      EXPECT_THAT(describe_all(source), ElementsAre(Not(HasSubstr("fault")),
+                                                    AllOf(HasSubstr("n1"), HasSubstr("cut off"))));
+      EXPECT_THAT(text_of_notices(source), HasSubstr("no end-of-archive marker"));
+    });
+  }
+}
+
+TEST_F(TarMembers, OfACutShardAreNotThoseOfAnIndexOfTheWholeOne) {
+  const std::string whole = plain_tar(4);
+  const auto path = folder_.write("shard.tar", whole);
+  ASSERT_EQ(source::webdataset(path)->size(), 4U);
+  const auto time = std::filesystem::last_write_time(path);
+  std::filesystem::resize_file(path, plain_tar(2).size() - 1024);
+  std::filesystem::last_write_time(path, time);
+  for (int i = 0; i < 2; ++i) {
+    const SourcePtr source = source::webdataset(path);
+    EXPECT_EQ(source->size(), 2U);
+    EXPECT_THAT(text_of_notices(*source), HasSubstr("no end-of-archive marker"));
+  }
+}
+
+TEST_F(TarMembers, ThatAFieldCannotBeMadeOfAreShown) {
+  const std::string tar = tar_member("a.jpg", "A") + tar_member("a.cls", "three\x1b") +
+                          tar_member("b.png", "B") + tar_member("b.png", "B") +
+                          tar_member("b.cls", "2") + tar_member("c.jpg", "C") +
+                          tar_member("c.cls", std::string(5000, 'c')) + tar_end();
+  check(tar, [&](const Source& source) {
+    EXPECT_THAT(describe_all(source),
+                ElementsAre(HasSubstr("found 'three\\x1b'"),
+                            HasSubstr("two members for 'image', both .png"),
+                            HasSubstr("found 5000 bytes that begin with 'cccc")));
+  });
+  check("<!DOCTYPE html><html>" + std::string(5000, ' '), [&](const Source& source) {
+    EXPECT_THAT(describe_all(source), ElementsAre(HasSubstr("found an HTML page")));
+  });
+  check(std::string(5000, 'x'), [&](const Source& source) {
+    EXPECT_THAT(describe_all(source), ElementsAre(HasSubstr("starts with 'xxxx'")));
+  });
+}
+
+TEST_F(TarMembers, OfManyShardsAreSaidOnce) {
+  for (int i = 0; i < 20; ++i)
+    folder_.write(fmt::format("{:02}.tar", i), sample("a", 1) + tar_member("._a.jpg", "x"));
+  const SourcePtr source = source::webdataset(folder_.path());
+  EXPECT_THAT(source->notices(), SizeIs(2));
+  EXPECT_THAT(text_of_notices(*source),
+              AllOf(HasSubstr("20 shards, such as"), HasSubstr("00.tar"), Not(HasSubstr("01.tar")),
+                    HasSubstr("left out 20 members of macOS")));
+}
+
+}  // namespace
+}  // namespace penstock
