@@ -126,11 +126,11 @@ def explain(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs
 
 def no_option(name: str, word: str, known: Sequence[str], elsewhere: Mapping[str, str] = ELSEWHERE) -> str:
     """That a function has no such option, and what the caller may have meant."""
-    near = difflib.get_close_matches(word, known, 1)
-    if near:
-        return f"{name}() has no option '{word}': did you mean '{near[0]}'?"
     if word in elsewhere:
         return f"{name}() has no option '{word}': {elsewhere[word]}"
+    if near := difflib.get_close_matches(word, [*known, *elsewhere], 1):
+        meant = elsewhere.get(near[0], f"did you mean '{near[0]}'?") if near[0] not in known else f"did you mean '{near[0]}'?"
+        return f"{name}() has no option '{word}': {meant}"
     has = f"it has {', '.join(known)}" if known else "it takes none"
     return f"{name}() has no option '{word}': {has}"
 

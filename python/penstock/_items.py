@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -67,9 +68,10 @@ def kind_of_all(name: str, values: Sequence[tuple[int, Any]]) -> tuple[str, list
         if is_pil(full[0][1]) and is_pil(value) and (other, extents) != (dtype, shape):
             return "u8", [None, None, 3]
         if other != dtype or len(extents) != len(shape):
+            wider = other if dtype == "bool" else dtype
             raise ValueError(
                 f"'{name}' is {dtype} with {len(shape)} axes in item {full[0][0]}, and {other} with {len(extents)} in item "
-                f"{number}: make them one type, and say it: Dataset(data, fields={{'{name}': ('{dtype}', {tuple(None for _ in shape)})}})"
+                f"{number}: make them one type, and say it: Dataset(data, fields={{'{name}': ('{wider}', {tuple(None for _ in shape)})}})"
             )
         shape = [a if a == b else None for a, b in zip(shape, extents)]
     if len(full) < len(values) and shape:
@@ -87,14 +89,18 @@ def is_pil(value: Any) -> bool:
 
 def is_file(value: Any) -> bool:
     """Whether it is what Hugging Face's Image(decode=False) gives: the bytes of a file, or its path."""
-    return isinstance(value, Mapping) and "bytes" in value and set(value) <= {"bytes", "path"}
+    if not isinstance(value, Mapping) or "bytes" not in value or not set(value) <= {"bytes", "path"}:
+        return False
+    return isinstance(value["bytes"], (bytes, bytearray, type(None))) and isinstance(value.get("path"), (str, os.PathLike, type(None)))
 
 
 def as_plain(name: str, value: Any, extents: Sequence[int | None]) -> Any:
     """The bytes of a file of Hugging Face's, the pixels of a PIL image as the field has them; other values as they are."""
     if is_file(value):
         if value["bytes"] is not None:
-            return value["bytes"]
+            return bytes(value["bytes"])
+        if value.get("path") is None:
+            raise ValueError(f"'{name}' has neither the bytes nor the path of a file")
         with open(value["path"], "rb") as file:
             return file.read()
     if isinstance(value, Mapping):
@@ -121,7 +127,10 @@ def parts(item: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if isinstance(item, Mapping):
         if names is not None:
             raise ValueError("Dataset: names are for items that are tuples, and these are dicts with names of their own")
-        return {str(name): value for name, value in item.items()}
+        found = {str(name): value for name, value in item.items()}
+        if len(found) != len(item):
+            raise ValueError(f"Dataset: two keys of an item are one name, of {', '.join(map(repr, item))}: rename one of them")
+        return found
     if isinstance(item, tuple):
         names = names or getattr(item, "_fields", None)
         if names is None:
@@ -159,6 +168,8 @@ def kind_of(name: str, value: Any, number: int) -> tuple[str, list[int | None]]:
         return "bf16", list(value.shape)
     try:
         array = numpy.asarray(value)
+        if array.dtype.kind in "US" and not hasattr(value, "dtype"):
+            raise ValueError("a field is numbers or one text: join the texts, or make each a field of its own")
         dtype = FieldSpec(name, array.dtype.name, array.shape).dtype
     except (ValueError, TypeError) as error:
         raise ValueError(f"'{name}' of item {number}, a {type(value).__name__}, makes no array: {error}") from error

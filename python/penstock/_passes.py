@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -93,7 +94,8 @@ class PassLoader(ABC, Generic[Batch]):
         # Of a trainer that asks for batches by number: the first step of its pass, once it has begun to ask or
         # has said which.
         self._asked_pass: int | None = None
-        self._is_asked_in_loop = False  # over batch_sampler
+        self._asking = 0  # which loop over batch_sampler is the current one
+        self._is_asked_in_loop = False
         self._says_epochs = False
         self._asked = AccumulationLoop()
 
@@ -164,9 +166,14 @@ class PassLoader(ABC, Generic[Batch]):
         if self._steps is not None and not self._is_fresh and self._position % max(self._steps, 1) != 0:
             self._seek(self._position - self._position % self._steps + self._steps)
         self._begin_loop("a newer loop over this loader has begun")
-        self._in_last_step = False
+        self._in_last_step = self._is_asked_in_loop = False
+        self._asking += 1
         self._asked_pass = None
         self._asked.end()
+
+    def _has_ended(self) -> bool:
+        """Whether nothing is left of the pass in which the state was saved that was loaded."""
+        return self._in_last_step and self._is_fresh
 
     def _begin_loop(self, moved_by: str) -> None:
         """A loop that runs cannot continue, and says why."""
@@ -215,11 +222,18 @@ class PassLoader(ABC, Generic[Batch]):
         self._in_last_step = self._is_asked_in_loop and self._asked.end_of_dataloader
         return self._convert(step)
 
-    def _begin_asking(self) -> None:
+    def _begin_asking(self) -> int | None:
+        """The number of a loop over batch_sampler; None where its pass has no steps left."""
+        has_ended = self._has_ended()
         self._begin_pass()
+        if has_ended:
+            return None
         self._is_asked_in_loop = True
+        return self._asking
 
-    def _end_asking(self) -> None:
+    def _end_asking(self, loop: int) -> None:
+        if loop != self._asking:  # it was closed late, when another one had begun
+            return
         self._is_asked_in_loop = self._in_last_step = False
         self._asked.end()
 
@@ -233,7 +247,7 @@ class PassLoader(ABC, Generic[Batch]):
 
     def _pass(self) -> Iterator[Batch]:
         # Begins with its first batch: trainers make an iterator, and only then load a state or say which epoch it is.
-        has_ended = self._in_last_step and self._is_fresh  # where the state was saved: nothing is left of its pass
+        has_ended = self._has_ended()
         self._begin_pass()
         if self._steps == 0 or has_ended:
             return
@@ -275,14 +289,16 @@ class PassLoader(ABC, Generic[Batch]):
             return self._loader._state_in_last_step_of_pass()  # type: ignore[attr-defined]  # not in the stub
         return self._loader.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
         """Resumes from a state_dict: the next loop delivers what is left of the saved one's pass.
 
         Errors  Error  another dataset or plan; says what differs
         """
+        state = json.loads(state) if isinstance(state, str) else state
         self._loader.load_state_dict(state)
         self._position = int(state["step"])
-        self._in_last_step = bool(state.get("in_last_step_of_pass"))
+        at_end = self._steps is not None and self._position > 0 and self._position % max(self._steps, 1) == 0
+        self._in_last_step = at_end and bool(state.get("in_last_step_of_pass"))
         self._begin_loop("load_state_dict() has moved this loader")
         self._is_fresh = True
         self._was_placed = True

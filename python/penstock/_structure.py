@@ -64,7 +64,15 @@ def structure_of(item: Any, name: str = "") -> Leaf | Branch:
     """What an item is made of. As with torch, a batch of plain tuples is a list."""
     if isinstance(item, tuple) or (isinstance(item, Mapping) and not is_file(item)):
         return Branch(item, name)
-    return Leaf(name or "item", type(item) if isinstance(item, (str, bytes)) else None)
+    text = str if isinstance(item, str) else bytes if isinstance(item, bytes) else None
+    return Leaf(name or "item", text)
+
+
+def check_names(leaves: Sequence[Leaf]) -> None:
+    """Errors  ValueError  two parts would be one field"""
+    names = [name for leaf in leaves for name in ([leaf.name] if leaf.text is None else [leaf.name, length_of(leaf.name)])]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two parts of an item would be the field '{twice[0]}': rename one of them")
 
 
 def length_of(name: str) -> str:
@@ -103,6 +111,8 @@ class Flat:
         found: dict[str, Any] = {}
         for leaf, value in zip(self._structure.leaves(), self._structure.values(item)):
             if leaf.text is not None:
+                if not isinstance(value, (str, bytes)):
+                    raise ValueError(f"'{leaf.name}' is {value!r:.60}, and a text in the first item: give '' where there is none")
                 value = value.encode() if isinstance(value, str) else value
                 if len(value) > self._text_bytes:
                     raise ValueError(

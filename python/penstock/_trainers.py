@@ -55,12 +55,14 @@ class Steps:
         return len(self._loader)
 
     def __iter__(self) -> Iterator[list[int]]:
-        self._loader._begin_asking()
+        loop = self._loader._begin_asking()
+        if loop is None:
+            return
         try:
             for step in range(len(self)):
                 yield [step]
         finally:
-            self._loader._end_asking()
+            self._loader._end_asking(loop)
 
     @property
     def sampler(self) -> Steps:

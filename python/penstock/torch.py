@@ -23,7 +23,8 @@ import torch
 from penstock._calls import ELSEWHERE, check_options
 from penstock._passes import LoaderOptions, PassLoader
 from penstock._penstock import Dataset, DeviceBatch, InputContext, Step, pad
-from penstock._structure import Branch, Flat, Leaf, length_of, structure_of
+from penstock._items import is_file, refuse
+from penstock._structure import Branch, Flat, Leaf, check_names, length_of, structure_of
 from penstock._trainers import Steps
 
 if TYPE_CHECKING:
@@ -211,9 +212,26 @@ def from_dataset(
 
     Errors  as Dataset(data); ValueError  items of different sizes, which cannot lie in a batch
     """
+    if isinstance(dataset, Dataset):
+        raise TypeError("from_dataset takes a data set of your own, and this is a plan: DataLoader(plan.batch(8))")
+    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+        refuse(dataset, type(dataset).__name__)
     check_options(from_dataset, options, ["devices", "depth", "split", "context", "copy", *LoaderOptions.__annotations__], _OF_DATASET)
-    structure = structure_of(dataset[0] if len(dataset) else ())
+    first = dataset[0] if len(dataset) else ()
+    structure = structure_of(first)
     leaves = list(structure.leaves())
+    check_names(leaves)
+    for leaf, value in zip(leaves, structure.values(first)):
+        if is_file(value):
+            raise ValueError(
+                f"'{leaf.name}' is an encoded image: make the plan yourself, "
+                "DataLoader(ps.Dataset(data).map(ps.decode_image(crop=ps.random_resized_crop(224))).batch(8))"
+            )
+    if collate is None and options.get("on_fault") == "mask" and not _has_place_for_valid(structure):
+        raise ValueError(
+            "on_fault='mask' needs a place for the field 'valid', which says which rows are masked: give items that are dicts "
+            "without a part of this name, or collate=, which gets it"
+        )
     texts = [leaf.name for leaf in leaves if leaf.text is not None] if fields is None else []
     names = None
     if fields is None and (texts or _is_deep(structure)):
@@ -236,13 +254,17 @@ def _is_deep(structure: Leaf | Branch) -> bool:
     return isinstance(structure, Branch) and any(isinstance(child, Branch) for child in structure.children.values())
 
 
+def _has_place_for_valid(structure: Leaf | Branch) -> bool:
+    return isinstance(structure, Branch) and structure.kind is dict and "valid" not in structure.children
+
+
 def _as_items(structure: Leaf | Branch) -> Callable[[Tensors], Any]:
     """Puts the fields of a batch together as the first item is."""
 
     def rebuild(batch: Tensors) -> Any:
         found = structure.rebuild(batch)
-        if isinstance(found, dict) and "valid" in batch:
-            found.setdefault("valid", batch["valid"])
+        if _has_place_for_valid(structure) and "valid" in batch:
+            found["valid"] = batch["valid"]
         return found
 
     return rebuild

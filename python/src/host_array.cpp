@@ -107,6 +107,7 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
     const auto kind = nb::cast<std::string>(plain.attr("dtype").attr("kind"));
     const bool is_real = field.dtype == DType::f16 || field.dtype == DType::bf16 ||
                          field.dtype == DType::f32 || field.dtype == DType::f64;
+    if (field.dtype == DType::boolean && (kind == "i" || kind == "u")) return plain;
     const bool loses = field.dtype == DType::boolean ? kind != "b" : kind == "f" && !is_real;
     if (kind == "O" || (loses && is_true(plain.attr("size")))) refuse(shown());
     return numpy().attr("asarray")(value, numpy_dtype(field.dtype));
@@ -126,7 +127,9 @@ Known as_dtype(nb::object array, const FieldSpec& field) {
   if (known.dtype == field.dtype || known.dtype == DType::bf16 || field.dtype == DType::bf16)
     return known;
   const nb::object wanted = numpy_dtype(field.dtype);
-  if (!is_true(numpy().attr("can_cast")(known.array.attr("dtype"), wanted, "same_kind")))
+  const bool is_01 = field.dtype == DType::boolean && known.dtype != DType::f16 &&
+                     known.dtype != DType::f32 && known.dtype != DType::f64;
+  if (!is_01 && !is_true(numpy().attr("can_cast")(known.array.attr("dtype"), wanted, "same_kind")))
     return known;
   const nb::object converted = known.array.attr("astype")(wanted);
   const bool is_integer = nb::cast<std::string>(known.array.attr("dtype").attr("kind")) != "f";

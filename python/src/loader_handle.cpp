@@ -1,6 +1,8 @@
 #include "loader_handle.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -77,10 +79,12 @@ void RunningLoader::rewind() {
 }
 
 Stats RunningLoader::recent(double window) {
+  if (!(window > 0))
+    throw std::invalid_argument("progress: window is a time above 0 seconds, found " +
+                                std::to_string(window));
   const Stats now = without_gil([&] { return loader_.stats(); });
-  if (now.seconds < next_before_.seconds) before_ = next_before_ = {};  // it has begun again
   if (now.seconds - next_before_.seconds >= window) before_ = std::exchange(next_before_, now);
-  if (before_.seconds == 0) return now;
+  if (before_.seconds == 0 || now.seconds <= before_.seconds) return now;
   Stats since = now;
   since.samples -= before_.samples;
   since.seconds -= before_.seconds;

@@ -360,7 +360,13 @@ def test_truth_values_stay_so():
         assert step[name].numpy().dtype == np.bool_ and step[name].numpy().tolist() == [np.asarray(record[name]).tolist() for record in records]
     # Numbers are asked for, or refused.
     assert next(ps.Dataset(records[:1], fields={"a": ("u8", ())}).batch(1).loader())["a"].numpy().tolist() == [1]
-    for wrong in (1, np.uint8(1), [1]):
+    for given in (1, np.uint8(1), np.int64(1), [1, 0], np.array([1.5]) > 1):
+        bools = ps.Dataset([{"a": given}], fields={"a": ("bool", np.shape(given))})
+        assert next(bools.batch(1).loader())["a"].numpy()[0].tolist() == np.asarray(given).astype(bool).tolist()
+    with pytest.raises(ValueError, match=r"fields=\{'a': \('i64', \(\)\)\}"):
+        ps.Dataset([{"a": True}, {"a": 0}, {"a": 1}])
+    assert next(ps.Dataset([{"a": True}, {"a": 0}, {"a": 1}], fields={"a": ("i64", ())}).batch(3).loader())["a"].numpy().tolist() == [1, 0, 1]
+    for wrong in (2, np.uint8(2), [1, 2], 1.0, np.float32(1)):
         with pytest.raises(ps.DataError, match=r"bool"):
             next(ps.Dataset([{"a": wrong}], fields={"a": ("bool", np.shape(wrong))}).batch(1).loader())
 
@@ -384,6 +390,10 @@ def test_files_of_hugging_face_are_encoded_images(tmp_path):
     assert str(dataset.fields[0]) == "image u8 [?]"
     step = next(dataset.map(ps.decode_image(crop=ps.resize_to(4))).batch(3).loader())
     assert (step["image"].numpy() == (9, 8, 7)).all()
+    with pytest.raises(ValueError, match="'image' has neither the bytes nor the path|is a dict"):
+        ps.Dataset([{"image": {"bytes": 3}}])
+    with pytest.raises(ps.DataError, match="'image' has neither the bytes nor the path of a file"):
+        next(ps.Dataset([{"image": {"bytes": None}}]).map(ps.decode_image(crop=ps.resize_to(4))).batch(1).loader())
     missing = [*records, {"image": {"bytes": None, "path": str(tmp_path / "b.png")}, "label": 1}]
     with pytest.raises(ps.DataError, match="sample 3 .*No such file.*b.png"):
         next(ps.Dataset(missing, fields={"image": ("u8", (None,)), "label": ("i64", ())}).map(ps.decode_image(crop=ps.resize_to(4))).batch(4).loader())

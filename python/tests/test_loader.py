@@ -99,6 +99,11 @@ def test_progress_is_that_of_the_last_seconds():
         fast = loader.progress(window=0.2)["samples_per_s"]
     stats = loader.stats()
     assert slow < 100 and fast > 3 * slow and fast > 1.3 * stats.samples / stats.seconds
+    for window in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match="window is a time above 0 seconds"):
+            loader.progress(window=window)
+    loader.stop()
+    assert loader.progress(window=1e-9) and all(value == value for value in loader.progress(window=1e-9).values())
     loader.rewind()
     next(loader)
     assert loader.progress(window=0.2)["samples_per_s"] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 
@@ -260,6 +261,53 @@ def test_a_state_saved_at_the_last_of_the_steps_asked_for_resumes_with_nothing(e
         resumed = Passes()
         resumed.load_state_dict(saved)
         assert list(resumed) == left and resumed.epoch == epoch + 1 + bool(left)
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_steps_asked_for_after_the_last_of_a_pass_are_none(epoch):
+    passes = expected(3)
+    saved = Passes()
+    saved.set_epoch(epoch)
+    take(saved, 5)
+    state = saved.state_dict()
+    for say in (lambda loader: None, lambda loader: loader.set_epoch(epoch)):
+        loader = Passes()
+        loader.load_state_dict(state)
+        say(loader)
+        assert steps_of(loader) == [] and loader.epoch == epoch + 1 and steps_of(loader) == passes[epoch + 1]
+    loader = Passes()
+    loader.load_state_dict(json.dumps(state))
+    loader.set_epoch(epoch + 1)
+    assert steps_of(loader) == passes[epoch + 1]
+
+
+def test_a_loop_over_steps_that_is_closed_late_disturbs_no_other():
+    loader = Passes()
+    late = iter(Steps(loader))
+    next(late)
+    for steps in Steps(loader):
+        loader.dataset.__getitems__(steps)
+        if steps == [2]:
+            late.close()
+    state = None
+    for steps in Steps(loader):
+        loader.dataset.__getitems__(steps)
+        if steps == [2]:
+            late.close()
+        state = loader.state_dict()
+    assert state["in_last_step_of_pass"]
+
+
+def test_a_state_of_a_last_step_leaves_an_endless_plan_its_batches():
+    class Endless(Passes):
+        def __init__(self) -> None:
+            PassLoader.__init__(self, numbers(22).seed(3).shuffle().batch(5).repeat(), "host:1", 3, "scatter", None, {})
+
+    saved = Passes()
+    take(saved, 5)
+    loader = Endless()
+    loader.load_state_dict(saved.state_dict())
+    assert next(iter(loader)) == expected(2)[1][0]
 
 
 def test_another_plan_goes_on_at_an_epochs_beginning_in_the_same_order():

@@ -274,16 +274,53 @@ def test_items_that_lack_a_part_say_which():
             list(pt.from_dataset(data, 4, devices="host:1"))
 
 
+def test_parts_of_one_name_are_refused():
+    for data in ([{"a.b": 1, "a": {"b": 2}}], [{0: 1, "0": {"c": 2}, "x": {"y": 3}, "0.c": 4}], [{"t": "x", "t.bytes": 1}]):
+        with pytest.raises(ValueError, match="two parts of an item would be the field '"):
+            pt.from_dataset(data, 1)
+    with pytest.raises(ValueError, match="two keys of an item are one name, of 0, '0'"):
+        ps.Dataset([{0: 1, "0": 2}])
+
+
+def test_what_is_no_text_is_named():
+    assert next(iter(pt.from_dataset([np.str_("a"), np.str_("b")], 2, devices="host:1"))) == ["a", "b"]
+    for value in (None, 3, ["x"]):
+        with pytest.raises(ps.DataError, match=r"sample 1 .*'t' is .*, and a text in the first item: give '' where"):
+            list(pt.from_dataset([{"t": "x"}, {"t": value}, {"t": "y"}, {"t": "y"}], 4, devices="host:1"))
+    with pytest.raises(ValueError, match="'t' of item 0, a list, makes no array: a field is numbers or one text"):
+        pt.from_dataset([{"t": ["a", "b"]}], 1)
+
+
+def test_masked_rows_are_told_or_refused():
+    bad = [(float(n), "a" * (9 if n == 1 else 1)) for n in range(4)]
+    with pytest.raises(ValueError, match="on_fault='mask' needs a place for the field 'valid'"):
+        pt.from_dataset(bad, 4, text_bytes=8, on_fault="mask")
+    (batch,) = pt.from_dataset(bad, 4, text_bytes=8, on_fault="mask", collate=dict, devices="host:1")
+    assert batch["valid"].tolist() == [True, False, True, True]
+    with pytest.raises(ValueError, match="on_fault='mask' needs a place"):
+        pt.from_dataset([{"valid": {"z": 1}}], 1, on_fault="mask")
+
+
+def test_what_from_dataset_cannot_take_says_where_it_goes():
+    with pytest.raises(TypeError, match=r"this is a plan: DataLoader\(plan.batch\(8\)\)"):
+        pt.from_dataset(plan(), 2)
+    with pytest.raises(TypeError, match=r"can only be iterated: generator\(fields, data\)"):
+        pt.from_dataset(iter([1]), 2)
+    with pytest.raises(ValueError, match=r"'image' is an encoded image: make the plan yourself, DataLoader\(ps.Dataset\(data\).map"):
+        pt.from_dataset([{"image": {"bytes": b"x", "path": None}}], 1)
+
+
 def test_what_torchs_loader_has_is_answered():
     with pytest.raises(TypeError, match=r"takes a plan, found Pairs: for a data set of your own, penstock.torch.from_dataset\(data, 8, shuffle=True\)"):
         pt.DataLoader(Pairs(), batch_size=8, shuffle=True)
     for word, of_loader, of_dataset in [
-        ("num_workers", "it is threads", "did you mean 'workers'?"),
+        ("num_workers", "it is threads", "it is workers=2, processes, where the items' code holds the GIL for long"),
         ("sampler", "it is .sample(weights) or .select(numbers) of the plan", "make the plan yourself: DataLoader(ps.Dataset(data).sample(weights).batch(8))"),
         ("generator", "it is .seed(7) of the plan", "it is seed"),
         ("pin_memory", "leave it out: batches for GPUs are always pinned", "leave it out: batches for GPUs are always pinned"),
         ("prefetch_factor", "it is depth", "it is depth"),
-        ("collate_fn", "did you mean 'collate'?", "did you mean 'collate'?"),
+        ("collate_fn", "it is collate", "it is collate"),
+        ("shufle", "it is .shuffle() of the plan", "did you mean 'shuffle'?"),
     ]:
         with pytest.raises(TypeError, match=re.escape(f"DataLoader() has no option '{word}': {of_loader}")):
             pt.DataLoader(plan(), **{word: 1})

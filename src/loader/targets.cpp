@@ -13,7 +13,8 @@ namespace penstock::loader {
 namespace {
 
 bool is_integer(DType dtype) noexcept {
-  return dtype == DType::u8 || dtype == DType::i32 || dtype == DType::i64;
+  return dtype == DType::u8 || dtype == DType::i32 || dtype == DType::i64 ||
+         dtype == DType::boolean;
 }
 
 template <class T>
@@ -31,12 +32,12 @@ Targets::Targets(const DeviceTransformOptions& options, std::span<const FieldSpe
       on_(static_cast<float>(1 - options.label_smoothing) + off_) {
   const auto found = std::ranges::find(fields, options.label, &FieldSpec::name);
   if (found == fields.end() || !is_integer(found->dtype) || found->shape.rank() != 0)
-    throw std::invalid_argument(
-        fmt::format("device transform of '{}': targets are made of labels, i64, i32 or u8 [], and "
-                    "{}: name another one (label)",
-                    options.field,
-                    found == fields.end() ? fmt::format("there is no field '{}'", options.label)
-                                          : fmt::format("found {}", found->to_string())));
+    throw std::invalid_argument(fmt::format(
+        "device transform of '{}': targets are made of labels, i64, i32, u8 or bool [], and "
+        "{}: name another one (label)",
+        options.field,
+        found == fields.end() ? fmt::format("there is no field '{}'", options.label)
+                              : fmt::format("found {}", found->to_string())));
   label_field_ = static_cast<std::size_t>(found - fields.begin());
   label_ = *found;
 }
@@ -47,7 +48,7 @@ FieldSpec Targets::output() const {
 
 std::size_t Targets::label(const std::byte* labels, std::size_t row, const SampleId& sample) const {
   const std::byte* const from = labels + row * size_of(label_.dtype);
-  const std::int64_t label = label_.dtype == DType::u8    ? load<std::uint8_t>(from)
+  const std::int64_t label = size_of(label_.dtype) == 1   ? load<std::uint8_t>(from)
                              : label_.dtype == DType::i32 ? load<std::int32_t>(from)
                                                           : load<std::int64_t>(from);
   if (label >= 0 && static_cast<std::uint64_t>(label) < classes_)

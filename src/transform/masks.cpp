@@ -144,6 +144,12 @@ Result<void> crop_mask(const ConstTensorView& in, const TensorView& out, const W
     return result;
   }
   if (auto fits = check_size(in.shape()[0], in.shape()[1], window); !fits) return fits;
+  if (in.dtype() ==
+      DType::boolean) {  // by bytes: arrays of others may hold some that are neither 0 nor 1
+    crop_numbers(reinterpret_cast<const std::uint8_t*>(in.raw()), window,
+                 static_cast<std::uint8_t>(fill), reinterpret_cast<std::uint8_t*>(out.raw()));
+    return result;
+  }
   (void)with_type(in.dtype(), [&]<class T>(T) {
     crop_numbers(in.data<T>(), window, static_cast<T>(fill), out.data<T>());
   });

@@ -113,11 +113,13 @@ TEST_F(Labels, MayHaveWindowsLineEndsAMarkAndBlankLines) {
 
 TEST_F(Labels, MayHaveAHeader) {
   for (const char* const header :
-       {"filename,label", "image_id,breed", "ID\tFoo", "\"Image Name\";\"class\"",
+       {"filename,label", "image_id,breed", "ID\tFoo", "image\tid", "\"Image Name\";\"class\"",
         "\xEF\xBB\xBFpath|target", "img label"})
     EXPECT_THAT(labels(open(std::string(header) + "\na.jpg,1\nb c.jpg,2\nd,e.jpg,3\n")),
                 ElementsAre(1, 2, 3))
         << header;
+  expect_error("zebra.jpg,y\na.jpg,1\n", "line 1: expected the path of an image");
+  expect_error("zebra.jpg,class\na.jpg,1\n", "line 1: expected the path of an image");
   expect_error("zebra.jpg,stripes\na.jpg,1\n", "line 1: expected the path of an image");
   expect_error("a.jpg,1\nfilename,label\n", "line 2: expected the path of an image");
   folder_.write("label.jpg");
@@ -139,6 +141,15 @@ TEST_F(Labels, MayBeInQuotes) {
 TEST_F(Labels, MayBeSeparatedBySemicolonsAndBars) {
   EXPECT_THAT(labels(open("a.jpg;1\nb c.jpg|2\n\"d,e.jpg\" ; 3\n")), ElementsAre(1, 2, 3));
   EXPECT_THAT(open("a.jpg,x;y\nb c.jpg,z\nd,e.jpg,z\n")->class_names(), ElementsAre("x;y", "z"));
+}
+
+TEST_F(Labels, AreReadAsTheLineThatNamesAnImage) {
+  folder_.write("5\" disc, big.jpg");
+  folder_.write("image.jpg");
+  const SourcePtr source =
+      open("image,label\na.jpg dog|big\nb c.jpg x;y\nd,e.jpg w\n5\" disc, big.jpg,z\nimage,v\n");
+  EXPECT_THAT(source->class_names(), ElementsAre("dog|big", "v", "w", "x;y", "z"));
+  EXPECT_THAT(labels(source), ElementsAre(4, 0, 3, 2, 1));
 }
 
 TEST_F(Labels, OfMoreColumnsOrDamagedQuotesAreAnError) {

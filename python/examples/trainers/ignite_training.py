@@ -49,7 +49,8 @@ def train(rank: int, options: argparse.Namespace) -> None:
             aside.rename(options.checkpoints / f"step-{loader.position:08d}.pt")
 
     # Epoch by epoch: the first one after a resume is what was left of it.
-    for _ in range(loader.epoch, options.epochs):
+    for epoch in range(loader.position // len(loader), options.epochs):
+        loader.set_epoch(epoch)  # Ignite asks for batches again where a loop is empty, as what is left after an epoch's last step
         engine.run(loader, max_epochs=1, epoch_length=len(loader) - loader.position % len(loader))
 
 

@@ -1,6 +1,7 @@
 #include "src/source/folder/labels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -34,15 +35,14 @@ struct Line {
 };
 
 // A comma or tab separates better than a semicolon or bar, and these better than a blank, which names of files and classes
-// may contain. The last one counts, since commas are commoner in file names than in labels.
-std::optional<Line> split_plain(std::string_view line) {
-  std::size_t at = line.npos;
-  for (const std::string_view separators :
-       {std::string_view(",\t"), std::string_view(";|"), kBlanks})
-    if (at == line.npos) at = line.find_last_of(separators);
+// may contain.
+constexpr std::array<std::string_view, 3> kSeparators{",\t", ";|", kBlanks};
+
+// At the last of these separators, since commas are commoner in file names than in labels.
+std::optional<Line> split_plain(std::string_view line, std::string_view separators) {
+  const std::size_t at = line.find_last_of(separators);
   if (at == line.npos) return std::nullopt;
-  const Line parts{std::string(trimmed(line.substr(0, at))),
-                   std::string(trimmed(line.substr(at + 1)))};
+  Line parts{std::string(trimmed(line.substr(0, at))), std::string(trimmed(line.substr(at + 1)))};
   if (parts.name.empty() || parts.label.empty()) return std::nullopt;
   return parts;
 }
@@ -74,17 +74,21 @@ std::optional<std::string> take_field(std::string_view& rest, std::string_view s
   return field;
 }
 
-std::optional<Line> split(std::string_view line) {
-  if (line.find('"') == line.npos) return split_plain(line);
-  for (const std::string_view separators :
-       {std::string_view(",\t"), std::string_view(";|"), kBlanks}) {
-    std::string_view rest = line;
-    const auto name = take_field(rest, separators);
-    const auto label = take_field(rest, separators);
-    if (name && label && !name->empty() && !label->empty() && rest.empty())
-      return Line{*name, *label};
-  }
-  return std::nullopt;
+std::optional<Line> split_quoted(std::string_view line, std::string_view separators) {
+  const auto name = take_field(line, separators);
+  const auto label = take_field(line, separators);
+  if (!name || !label || name->empty() || label->empty() || !line.empty()) return std::nullopt;
+  return Line{*name, *label};
+}
+
+// What the line may mean, the likeliest first.
+std::vector<Line> readings_of(std::string_view line) {
+  const bool is_quoted = line.starts_with('"') || line.ends_with('"');
+  std::vector<Line> readings;
+  for (const std::string_view separators : kSeparators)
+    if (auto parts = is_quoted ? split_quoted(line, separators) : split_plain(line, separators))
+      readings.push_back(*std::move(parts));
+  return readings;
 }
 
 // What tables call these columns.
@@ -163,14 +167,21 @@ class LabelReader {
 
  private:
   void add(std::uint64_t number, std::string_view line) {
-    const std::optional<Line> parts = split(line);
-    if (!parts) {
+    const std::vector<Line> readings = readings_of(line);
+    if (readings.empty())
       fail(number, fmt::format("expected 'name label', found '{}'", core::printable(line, kShown)));
-    }
-    const std::uint64_t file = find_image(number, parts->name);
+    const Line* parts = readings.data();
     const bool is_first = !std::exchange(has_lines_, true);
+    if (is_first && is_heading(parts->name) && is_heading(parts->label)) return;
+    std::uint64_t file = images_.size();
+    for (const Line& reading : readings) {
+      file = find_image(number, reading.name);
+      if (file == images_.size()) continue;
+      parts = &reading;
+      break;
+    }
     if (file == images_.size()) {
-      if (is_first && (is_heading(parts->name) || is_heading(parts->label))) return;
+      if (is_first && is_heading(parts->name)) return;
       fail(number, describe_unknown(parts->name));
     }
     if (line_of_[file] != 0) {
