@@ -149,7 +149,7 @@ TEST(DeviceLoader, RaisesWhenItsOwnConsumerHoldsEverySlot) {
   std::vector<DeviceBatch> held;
   for (int k = 0; k < 3; ++k) held.push_back(*device.next());
   EXPECT_THAT([&] { (void)device.next(); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("all 3 slots"), HasSubstr("depth"))));
+              ThrowsMessage<Error>(AllOf(HasSubstr("all 3 batches"), HasSubstr("depth"))));
   held.pop_back();  // the other device has not taken its part of that step
   for (int k = 0; k < 3; ++k) (void)loader.device(1).next();
   EXPECT_EQ(device.next()->step(), 3U);
