@@ -128,11 +128,17 @@ def no_option(name: str, word: str, known: Sequence[str], elsewhere: Mapping[str
     """That a function has no such option, and what the caller may have meant."""
     if word in elsewhere:
         return f"{name}() has no option '{word}': {elsewhere[word]}"
-    if near := difflib.get_close_matches(word, [*known, *elsewhere], 1):
-        meant = elsewhere.get(near[0], f"did you mean '{near[0]}'?") if near[0] not in known else f"did you mean '{near[0]}'?"
-        return f"{name}() has no option '{word}': {meant}"
-    has = f"it has {', '.join(known)}" if known else "it takes none"
-    return f"{name}() has no option '{word}': {has}"
+    near = difflib.get_close_matches(word, [*known, *elsewhere], 1)
+    if near:
+        meant = f"did you mean '{near[0]}'?" if near[0] in known else elsewhere[near[0]]
+    else:
+        meant = f"it has {', '.join(known)}" if known else "it takes none"
+    return f"{name}() has no option '{word}': {meant}"
+
+
+def keywords_of(called: Callable[..., Any]) -> list[str]:
+    """The options of a function that are given by name alone."""
+    return [one.name for one in inspect.signature(called).parameters.values() if one.kind is one.KEYWORD_ONLY]
 
 
 def check_options(called: Callable[..., Any], options: Mapping[str, Any], beneath: Sequence[str], elsewhere: Mapping[str, str] = ELSEWHERE) -> None:
@@ -140,10 +146,9 @@ def check_options(called: Callable[..., Any], options: Mapping[str, Any], beneat
 
     Errors  TypeError  an option that neither has; says what to write instead
     """
-    own = [one.name for one in inspect.signature(called).parameters.values() if one.kind is one.KEYWORD_ONLY]
     for word in options:
         if word not in beneath:
-            raise TypeError(no_option(called.__name__, word, [*own, *beneath], elsewhere))
+            raise TypeError(no_option(called.__name__, word, [*keywords_of(called), *beneath], elsewhere))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -45,9 +45,10 @@ def map_function(
     The function is called for each sample with numpy arrays, the fields named by `inputs` (by
     default the names of its parameters), which are copies and its own. It returns an array, a
     tuple of them, or a dict by name, of the shapes and dtypes of `outputs`, such as
-    {"image": ("f32", (3, 224, 224))}; f64 becomes f32, and integers another type that holds them. None is an extent that differs from sample to sample, as of
-    an encoded image, {"image": ("u8", (None,))}: a later map gives it one size. The inputs are
-    gone afterwards; the outputs stand in their place.
+    {"image": ("f32", (3, 224, 224))}; f64 becomes f32, and integers another type that holds them.
+    None is an extent that differs from sample to sample, as of an encoded image,
+    {"image": ("u8", (None,))}: a later map gives it one size. The inputs are gone afterwards; the
+    outputs stand in their place.
 
     It must be a pure function of its arguments: a parameter named `rng` gets a
     numpy.random.Generator of this sample, the same in every run for one seed. `name` stands for

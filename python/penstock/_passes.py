@@ -87,7 +87,7 @@ class PassLoader(ABC, Generic[Batch]):
         self._position = 0  # the next step
         self._loop = 0  # which `for` is the current one
         self._is_fresh = True  # no loop has begun since the loader was made, or a state was loaded
-        self._moved_by = "a newer loop"  # what ended the loop before it
+        self._moved_by = ""  # what ended the loop before it
         # Whether the last step was the last of a pass, whose loop has not ended: in this one, or where a state was saved.
         self._in_last_step = False
         self._was_placed = False  # by load_state_dict or set_epoch

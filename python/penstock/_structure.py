@@ -87,6 +87,7 @@ class Flat:
         self.data = data
         self.penstock_kind = type(data).__name__
         self._structure = structure
+        self._leaves = list(structure.leaves())
         self._text_bytes = text_bytes
         if hasattr(data, "_fingerprint"):  # of a Hugging Face data set
             self._fingerprint = data._fingerprint
@@ -109,7 +110,7 @@ class Flat:
 
     def _flat(self, item: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for leaf, value in zip(self._structure.leaves(), self._structure.values(item)):
+        for leaf, value in zip(self._leaves, self._structure.values(item)):
             if leaf.text is not None:
                 if not isinstance(value, (str, bytes)):
                     raise ValueError(f"'{leaf.name}' is {value!r:.60}, and a text in the first item: give '' where there is none")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from penstock._calls import ELSEWHERE, check_options
+from penstock._calls import ELSEWHERE, check_options, keywords_of
 from penstock._passes import LoaderOptions, PassLoader
 from penstock._penstock import Dataset, DeviceBatch, InputContext, Step, pad
 from penstock._items import is_file, refuse
@@ -216,7 +216,7 @@ def from_dataset(
         raise TypeError("from_dataset takes a data set of your own, and this is a plan: DataLoader(plan.batch(8))")
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         refuse(dataset, type(dataset).__name__)
-    check_options(from_dataset, options, ["devices", "depth", "split", "context", "copy", *LoaderOptions.__annotations__], _OF_DATASET)
+    check_options(from_dataset, options, [*keywords_of(DataLoader), *LoaderOptions.__annotations__], _OF_DATASET)
     first = dataset[0] if len(dataset) else ()
     structure = structure_of(first)
     leaves = list(structure.leaves())

@@ -74,6 +74,10 @@ nb::object torch_bf16(nb::handle value) {
   return bits.attr("numpy")().attr("view")(numpy_dtype(DType::bf16));
 }
 
+bool is_float(DType dtype) noexcept {
+  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
+}
+
 nb::object as_array(nb::handle value, const FieldSpec& field) {
   const auto refuse = [&](const std::string& found) {
     throw std::invalid_argument("field '" + field.name + "': expected " +
@@ -105,10 +109,9 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
     if (nb::hasattr(value, "__array_interface__") || nb::hasattr(value, "__array__")) return plain;
     // numpy would take None for not-a-number, 1.5 for 1, and 2 for True.
     const auto kind = nb::cast<std::string>(plain.attr("dtype").attr("kind"));
-    const bool is_real = field.dtype == DType::f16 || field.dtype == DType::bf16 ||
-                         field.dtype == DType::f32 || field.dtype == DType::f64;
     if (field.dtype == DType::boolean && (kind == "i" || kind == "u")) return plain;
-    const bool loses = field.dtype == DType::boolean ? kind != "b" : kind == "f" && !is_real;
+    const bool loses =
+        field.dtype == DType::boolean ? kind != "b" : kind == "f" && !is_float(field.dtype);
     if (kind == "O" || (loses && is_true(plain.attr("size")))) refuse(shown());
     return numpy().attr("asarray")(value, numpy_dtype(field.dtype));
   } catch (nb::python_error& error) {
@@ -127,8 +130,7 @@ Known as_dtype(nb::object array, const FieldSpec& field) {
   if (known.dtype == field.dtype || known.dtype == DType::bf16 || field.dtype == DType::bf16)
     return known;
   const nb::object wanted = numpy_dtype(field.dtype);
-  const bool is_01 = field.dtype == DType::boolean && known.dtype != DType::f16 &&
-                     known.dtype != DType::f32 && known.dtype != DType::f64;
+  const bool is_01 = field.dtype == DType::boolean && !is_float(known.dtype);
   if (!is_01 && !is_true(numpy().attr("can_cast")(known.array.attr("dtype"), wanted, "same_kind")))
     return known;
   const nb::object converted = known.array.attr("astype")(wanted);

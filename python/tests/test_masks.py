@@ -89,6 +89,24 @@ def test_a_palettes_numbers_are_pillows_and_plans_with_masks_travel():
     assert step["mask"].dtype == "i64" and np.asarray(step["mask"]).min() == -100
 
 
+def test_masks_of_truth_values_stay_so():
+    numbers = np.arange(2 * 8 * 8, dtype=np.uint8).reshape(2, 8, 8) % 3
+    images = np.zeros((2, 8, 8, 3), np.uint8)
+
+    def cropped(mask, fill):
+        data = ps.memory({"image": images, "mask": mask})
+        return next(data.map(ps.crop_image(crop=ps.letterbox((4, 8)), masks="mask", mask_fill=fill)).batch(2).loader())["mask"].numpy()
+
+    for fill in (0, 1):
+        found = cropped(numbers == 1, fill)
+        assert found.dtype == np.bool_ and (found == (cropped(numbers, fill) == 1)).all()
+        assert (found[:, :, 0] == bool(fill)).all()
+    with pytest.raises(ValueError, match="mask_fill is 255, which 'mask' of bool cannot hold"):
+        cropped(numbers == 1, 255)
+    with pytest.raises(ValueError, match="mask_dtype is an integer type that holds 255.*found bool"):
+        ps.decode_image(crop=ps.resize_to(8), masks="mask", mask_dtype="bool")
+
+
 def test_wrong_masks_are_refused():
     crop = ps.resize_to(8)
     with pytest.raises(TypeError, match=r"decode_image\(\): 'masks' must be a string or a list of strings, found 3"):

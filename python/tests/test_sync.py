@@ -137,6 +137,11 @@ def test_misuse_is_told():
     assert len(sync) == 2 and sync.names == ["w", "b"] and sync.buckets == [[1, 0]]
 
 
+def test_truth_values_are_not_reduced():
+    with pytest.raises(ValueError, match="all_reduce of bool: numbers are reduced, not truth values; convert to u8 or i32"):
+        connect().all_reduce(np.array([True, False]))
+
+
 def test_a_transport_that_is_not_there_is_refused_with_the_remedy():
     for name in ("gloo", "mpi", "nccl"):
         if name not in transports():

@@ -196,6 +196,21 @@ def test_each_document_has_random_numbers_of_its_own():
     assert len(set(first[:, 1::2].flatten().tolist())) == 10  # five documents in two epochs
 
 
+def test_a_label_mask_may_be_truth_values():
+    tokens = {"tokens": [1, 2, 3], "answer": [False, True, True]}
+
+    def labels(answer):
+        plan = ps.Dataset([{**tokens, "answer": answer}], lengths=[3]).pack(4, label_mask="answer", outputs=["labels", "loss_mask"])
+        step = next(iter(plan.batch(1).loader()))
+        return step["labels"].numpy().tolist(), step["loss_mask"].numpy()
+
+    found, loss = labels([False, False, True])
+    assert found == labels([0, 0, 1])[0] == [[-100, 3, -100, -100]]
+    assert loss.dtype == np.bool_ and loss.tolist() == [[False, True, False, False]]
+    with pytest.raises(ValueError, match="label_mask: expected a field 'answer' of integers"):
+        labels([0.0, 0.0, 1.0])
+
+
 def test_labels_for_models_that_shift_them():
     plan = ps.documents(np.array([1, 2, 3, 4, 5], np.int32), [0, 2, 5]).pack(6, shift_labels=False, outputs=["tokens", "labels", "loss_mask"])
     step = next(iter(plan.batch(1).loader()))

@@ -8,7 +8,10 @@
 #include <string>
 #include <string_view>
 
-namespace penstock::core {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+namespace core {
 
 /// The kinds that are decoded.
 enum class ImageKind : std::uint8_t { unknown, jpeg, png, webp };
@@ -33,4 +36,5 @@ struct Content {
 /// bytes".
 [[nodiscard]] std::string describe_unknown(std::span<const std::byte> bytes);
 
-}  // namespace penstock::core
+}  // namespace core
+}  // namespace penstock

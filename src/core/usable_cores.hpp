@@ -6,7 +6,10 @@
 #include <optional>
 #include <string_view>
 
-namespace penstock::core {
+#include <penstock/core/export.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+namespace core {
 
 /// What limits the cores of this process.
 enum class CoreLimit : std::uint8_t { machine, affinity, quota };
@@ -45,4 +48,5 @@ struct ControlGroupLimits {
 /// and no more than the process may use; likewise its share of the control group's quota. At least 1.
 [[nodiscard]] int default_threads();
 
-}  // namespace penstock::core
+}  // namespace core
+}  // namespace penstock

@@ -33,11 +33,12 @@ struct MaskScratch {
 
 bool is_encoded(DType dtype, const Shape& shape) { return dtype == DType::u8 && shape.rank() == 1; }
 
-// Calls function(T{}) with the type of a mask's elements; false where that is no integer and no bool.
+// Calls function(T{}) with the type of a mask's elements, that of bytes for bool; false where these are no integers.
 template <class Function>
 bool with_type(DType dtype, Function function) {
   switch (dtype) {
     case DType::u8:
+    case DType::boolean:  // by bytes: arrays of others may hold some that are neither 0 nor 1
       return function(std::uint8_t{}), true;
     case DType::i8:
       return function(std::int8_t{}), true;
@@ -53,8 +54,6 @@ bool with_type(DType dtype, Function function) {
       return function(std::int64_t{}), true;
     case DType::u64:
       return function(std::uint64_t{}), true;
-    case DType::boolean:
-      return function(bool{}), true;
     case DType::f16:
     case DType::bf16:
     case DType::f32:
@@ -62,14 +61,6 @@ bool with_type(DType dtype, Function function) {
       return false;
   }
   return false;
-}
-
-template <class T>
-bool holds(int number) noexcept {
-  if constexpr (std::is_same_v<T, bool>)
-    return number == 0 || number == 1;
-  else
-    return std::in_range<T>(number);
 }
 
 template <class From, class T>
@@ -144,14 +135,9 @@ Result<void> crop_mask(const ConstTensorView& in, const TensorView& out, const W
     return result;
   }
   if (auto fits = check_size(in.shape()[0], in.shape()[1], window); !fits) return fits;
-  if (in.dtype() ==
-      DType::boolean) {  // by bytes: arrays of others may hold some that are neither 0 nor 1
-    crop_numbers(reinterpret_cast<const std::uint8_t*>(in.raw()), window,
-                 static_cast<std::uint8_t>(fill), reinterpret_cast<std::uint8_t*>(out.raw()));
-    return result;
-  }
   (void)with_type(in.dtype(), [&]<class T>(T) {
-    crop_numbers(in.data<T>(), window, static_cast<T>(fill), out.data<T>());
+    crop_numbers(reinterpret_cast<const T*>(in.raw()), window, static_cast<T>(fill),
+                 reinterpret_cast<T*>(out.raw()));
   });
   return result;
 }
@@ -192,7 +178,8 @@ void Masks::bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& b
     const bool to_decode = is_encoded(field.dtype, field.shape);
     const DType dtype = to_decode ? dtype_ : field.dtype;
     bool has_fill = true;
-    const bool is_whole = with_type(dtype, [&]<class T>(T) { has_fill = holds<T>(fill_); });
+    const bool is_whole = with_type(dtype, [&]<class T>(T) { has_fill = std::in_range<T>(fill_); });
+    if (dtype == DType::boolean) has_fill = fill_ == 0 || fill_ == 1;
     if (!to_decode && !(is_decoded && is_whole))
       throw std::invalid_argument(
           fmt::format("{}: a mask is the bytes of a PNG, u8 [?], or integers or bool, [H,W] or "

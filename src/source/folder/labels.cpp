@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -221,21 +222,15 @@ class LabelReader {
   }
 
   // Images are sorted by their paths.
-  std::uint64_t first_from(std::string_view path) const noexcept {
-    std::uint64_t low = 0;
-    std::uint64_t high = images_.size();
-    while (low < high) {
-      const std::uint64_t middle = low + (high - low) / 2;
-      if (images_.compare_path(middle, path) < 0) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
+  std::uint64_t first_from(std::string_view path) const {
+    const auto files = std::views::iota(std::uint64_t{0}, images_.size());
+    return static_cast<std::uint64_t>(
+        std::ranges::partition_point(
+            files, [&](std::uint64_t file) { return images_.compare_path(file, path) < 0; }) -
+        files.begin());
   }
 
-  std::uint64_t find(std::string_view path) const noexcept {
+  std::uint64_t find(std::string_view path) const {
     const std::uint64_t file = first_from(path);
     return file < images_.size() && images_.compare_path(file, path) == 0 ? file : images_.size();
   }

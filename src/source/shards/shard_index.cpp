@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <ranges>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -175,18 +176,11 @@ std::vector<std::uint64_t> numbers_of(const ShardRemarks& remarks) {
 }
 
 // The first of a sorted column that is not below `value`.
-std::uint64_t lower_bound(const PackedColumn& column, std::uint64_t value) noexcept {
-  std::uint64_t low = 0;
-  std::uint64_t high = column.size();
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (column[middle] < value) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+std::uint64_t lower_bound(const PackedColumn& column, std::uint64_t value) {
+  const auto places = std::views::iota(std::uint64_t{0}, column.size());
+  return static_cast<std::uint64_t>(
+      std::ranges::partition_point(places, [&](std::uint64_t at) { return column[at] < value; }) -
+      places.begin());
 }
 
 std::string_view text_between(std::string_view text, const PackedColumn& ends,

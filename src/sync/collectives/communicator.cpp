@@ -32,8 +32,8 @@ void require_pieces(const Communicator& communicator, const char* call,
 
 void require_numbers(const char* call, DType dtype) {
   if (dtype == DType::boolean)
-    throw std::invalid_argument(
-        fmt::format("{} of bool: truth values have no sum; convert to u8 or i32", call));
+    throw std::invalid_argument(fmt::format(
+        "{} of bool: numbers are reduced, not truth values; convert to u8 or i32", call));
 }
 
 }  // namespace
