@@ -1,8 +1,9 @@
 // JPEGs decoded on a GPU: the work in a batch, what the kernels take for it, and how fast one core feeds them.
 //
-//   penstock_gpu_jpeg_bench [--work|--quick] [FOLDER]   tables in Markdown; of generated photographs without a folder
+//   penstock_gpu_jpeg_bench [--work|--quick|--once] [FOLDER]   tables in Markdown; of generated photographs without a folder
 //
-// --work leaves out the times, and needs no GPU; --quick is a trial with 4 images.
+// --work leaves out the times, and needs no GPU; --quick is a trial with 4 images; --once runs the largest batch's kernels twice, for
+// a profiler.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -159,6 +160,18 @@ void print_work(const std::vector<Photo>& photos, const Size& size) {
   }
 }
 
+void run_kernels(const Batch& batch, int rounds) {
+  const DeviceMemory in(0, batch.bytes.size());
+  const DeviceMemory scratch(0, batch.placed.scratch_bytes());
+  const DeviceMemory out(0, kRow * batch.images);
+  check(cudaMemcpy(in.data(), batch.bytes.data(), batch.bytes.size(), cudaMemcpyHostToDevice));
+  for (int round = 0; round < rounds; ++round)
+    gpu_jpeg::enqueue_jpegs(batch.placed,
+                            reinterpret_cast<const PlacedJpeg*>(in.data() + batch.placed_at),
+                            in.data(), scratch.data(), out.data(), nullptr);
+  check(cudaDeviceSynchronize());
+}
+
 void print_times(const std::vector<Photo>& photos, const Size& size) {
   fmt::print(
       "\n| images | kernels ms | images/s of them | copy ms | one core packs, copies and decodes: "
@@ -233,6 +246,10 @@ int run(int count, char** arguments) {
   if (photos.empty()) {
     fmt::print(stderr, "penstock_gpu_jpeg_bench: no JPEG that has an index\n");
     return 1;
+  }
+  if (first == "--once") {
+    run_kernels(Batch(photos, size.batches.back()), 2);
+    return 0;
   }
   print_work(photos, size);
   if (only_work) return 0;

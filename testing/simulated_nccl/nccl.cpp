@@ -315,7 +315,10 @@ ncclResult_t ncclCommSplit(ncclComm_t handle, int color, int key, ncclComm_t* re
         communicator = shared;
         return ncclSuccess;
       });
-  return status == ncclSuccess ? in_background(communicator) : status;
+  if (status != ncclSuccess) return status;
+  // NCCL 2.28 returns success at once: the state is the parent's, and the child's handle is null until it is over.
+  const ncclResult_t state = in_background(communicator);
+  return state == ncclInProgress ? ncclSuccess : state;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {

@@ -91,6 +91,7 @@ class RankOf {
 
   /// What a call ends with, after what may be in progress.
   [[nodiscard]] static ncclResult_t finished(ncclResult_t status, ncclComm_t comm) {
+    if (status == ncclSuccess) status = ncclInProgress;  // it may only have begun
     while (status == ncclInProgress) {
       std::this_thread::yield();
       const ncclResult_t asked = ncclCommGetAsyncError(comm, &status);

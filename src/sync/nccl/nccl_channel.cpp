@@ -93,10 +93,10 @@ std::shared_ptr<NcclChannel> NcclChannel::split() {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     key = fmt::format("{}{}/", key_, ++splits_);
-    finish_locked(
-        lock,
-        NcclLibrary::get().comm_split(comm_, 0, static_cast<int>(place_.rank), &copy, &config),
-        "duplicate()");
+    const ncclResult_t begun =
+        NcclLibrary::get().comm_split(comm_, 0, static_cast<int>(place_.rank), &copy, &config);
+    // Success only says that it has begun: another thread writes `copy` until the parent is ready again.
+    finish_locked(lock, begun == ncclSuccess ? ncclInProgress : begun, "duplicate()");
   }
   return std::shared_ptr<NcclChannel>(new NcclChannel(place_, copy, std::move(key)));
 }
