@@ -64,7 +64,8 @@ struct DeviceBytes {
     data = static_cast<std::byte*>(raw);
     static const std::vector<std::byte> tile = photograph(7 << 20);
     for (std::size_t at = 0; at < bytes; at += tile.size())
-      check(cudaMemcpy(data + at, tile.data(), std::min(tile.size(), bytes - at), cudaMemcpyHostToDevice));
+      check(cudaMemcpy(data + at, tile.data(), std::min(tile.size(), bytes - at),
+                       cudaMemcpyHostToDevice));
   }
   ~DeviceBytes() { (void)cudaFree(data); }
   DeviceBytes(const DeviceBytes&) = delete;

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,7 +63,8 @@ def as_arrays(
     step: Step, devices: Sequence[jax.Device], sharding: jax.sharding.Sharding | None = None
 ) -> Arrays:
     """The fields of a step as global arrays, a row block for each device, without copying where
-    the memory is the device's own (a GPU, or the first CPU device).
+    the memory is the device's own (a GPU, or the first CPU device). Keep the step until what was
+    computed of them is ready (jax.block_until_ready): XLA computes later, and reads them then.
 
     Shapes  [rows over all processes, ...]
     Errors  ValueError  devices with different numbers of rows, as at the end of the data: choose
@@ -95,6 +98,8 @@ class DataLoader(PassLoader[Arrays]):
     `context`  by default current_context().
     The rest   as for Dataset.prefetch_to_devices and Dataset.loader.
 
+    Arrays are XLA's own, copied within the device: JAX queues computations, and reads what they
+    need after Python has dropped it. They may be kept and donated.
     Saves and resumes as penstock.torch.DataLoader does.
     """
 
@@ -114,7 +119,22 @@ class DataLoader(PassLoader[Arrays]):
         self._devices = list(jax.local_devices() if devices is None else devices)
         self._sharding = sharding_over(self._devices)
         context = context or current_context()
+        # Steps, their views, and the copies that read these. Two slots are left: one to be filled, and one that XLA gives back late.
+        self._copying: deque[tuple[Step, Arrays, Arrays]] = deque()
+        self._most_copying = depth - 1
+        weakref.finalize(self, _finish, self._copying, 0)
         super().__init__(dataset, names_of(self._devices), depth, split, context, options)
 
     def _convert(self, step: Step) -> Arrays:
-        return as_arrays(step, self._devices, self._sharding)
+        views = as_arrays(step, self._devices, self._sharding)
+        arrays = {name: jax.numpy.copy(view) for name, view in views.items()}
+        self._copying.append((step, views, arrays))
+        _finish(self._copying, self._most_copying)
+        return arrays
+
+
+def _finish(copying: deque[tuple[Step, Arrays, Arrays]], left: int) -> None:
+    """Waits for copies, the oldest first, until only so many are on their way."""
+    while len(copying) > left:
+        jax.block_until_ready(copying[0][2])
+        copying.popleft()

@@ -67,6 +67,39 @@ else:
     )
 
 
+@pytest.mark.parametrize("devices", [1, 4])
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_computations_may_be_queued_for_steps_ahead(devices, depth):
+    # What XLA has queued holds or reads its arguments after Python has dropped them.
+    run(
+        f"""
+@jax.jit
+def slow(x):
+    weights = jax.lax.fori_loop(0, 20, lambda i, w: jax.numpy.tanh(w @ w), jax.numpy.ones((200, 200)))
+    return x.max(axis=1) + (0 * weights[0, 0]).astype(x.dtype)
+rows = np.arange(30 * 8)[:, None] + np.zeros((1, 4096), int)
+loader = pj.DataLoader(ps.memory({{"x": rows}}).batch(8), depth={depth})
+for epoch in range(2):
+    got = []
+    for batch in loader:
+        got.append(slow(batch["x"]))
+        del batch
+    assert np.concatenate([np.asarray(x) for x in got]).tolist() == list(range(240))
+""",
+        devices=devices,
+    )
+
+
+def test_what_a_loop_keeps_is_its_own():
+    run(
+        """
+loader = pj.DataLoader(plan(), depth=1)
+kept = [batch for epoch in range(3) for batch in loader]
+assert [np.asarray(batch["label"]).tolist() for batch in kept] == 3 * [list(range(8)), list(range(8, 16))]
+"""
+    )
+
+
 def test_one_device_copies_nothing_and_keeps_its_slot():
     run(
         """

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -199,7 +200,9 @@ bool Run::wait(Lock& lock, std::span<Consumer> waiting, Until until, Deadline de
   }
   const std::uint64_t& step = waiting.front().step;
   if (stopped_ || ended_ || has_failed(step)) return true;
-  for (const Consumer& consumer : waiting) check_held_batches(consumer);
+  for (const Consumer& consumer : waiting)
+    if (!wait_for_slot(lock, consumer, deadline)) return false;
+  if (stopped_ || has_failed(step)) return true;
   const auto is_over = [&] {
     if (stopped_ || has_failed(step)) return true;
     if (!has_compared_ || is_comparing_) return false;
@@ -276,8 +279,28 @@ void Run::release_taken() {
   }
 }
 
-void Run::check_held_batches(const Consumer& consumer) const {
-  if (held_steps_->load() + consumer.held->load() < engine_->slots()) return;
+// A batch that the caller has dropped may be held for a moment longer: by a framework's threads, until a computation of theirs is over.
+bool Run::wait_for_slot(Lock& lock, const Consumer& consumer, Deadline deadline) {
+  constexpr auto kPatience = std::chrono::seconds(1);
+  constexpr auto kPoll = std::chrono::milliseconds(1);
+  const auto is_held = [&] {
+    return held_steps_->load() + consumer.held->load() >= engine_->slots();
+  };
+  while (is_held()) {
+    const auto now = Deadline::clock::now();
+    if (!all_held_since_) all_held_since_ = now;
+    if (now - *all_held_since_ > kPatience) throw_all_held();
+    if (now >= deadline) return false;
+    lock.unlock();
+    std::this_thread::sleep_for(kPoll);
+    lock.lock();
+    if (stopped_) return true;
+  }
+  all_held_since_.reset();
+  return true;
+}
+
+void Run::throw_all_held() const {
   throw Error(
       fmt::format("the caller still holds all {0} batches that there is memory for (depth + 1), so "
                   "no other can be filled: copy what you keep of a batch (in Python "

@@ -211,6 +211,18 @@ TEST(Loader, RaisesWhenTheCallerHoldsEverySlot) {
   EXPECT_EQ(part["number"].data<std::uint64_t>()[0], 10U);
 }
 
+TEST(Loader, WaitsForABatchThatAnotherThreadIsAboutToRelease) {
+  Loader loader = plan(100, 4, 2, 1).loader();
+  std::vector<Step> held;
+  for (int i = 0; i < 2; ++i) held.push_back(*loader.next());
+  std::jthread releasing([last = std::move(held.back())]() mutable {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const Step released = std::move(last);
+  });
+  held.pop_back();
+  EXPECT_EQ(loader.next()->number(), 2U);
+}
+
 TEST(Loader, LetsBatchesOutliveIt) {
   std::optional<Step> step;
   {
