@@ -1,5 +1,5 @@
 // JPEGs on a GPU, in five kernels: tables of the batch's Huffman codes, and the images' heads; coefficients, a thread for each piece of
-// a scan; samples, a thread for each block; pixels of the regions; and their resize. Every number is the host decoder's.
+// a scan, in zigzag order; samples, a thread for each block; pixels of the regions; and their resize. Every number is the host decoder's.
 #include <algorithm>
 
 #include "src/device/cuda_launch.hpp"
@@ -148,8 +148,8 @@ __device__ std::int32_t next_value(Bits& bits, std::uint32_t entry) {
 }
 
 // Reads a block, and writes it to `out` where that is not null. False where the data are not what the index promised.
-__device__ bool read_block(Bits& bits, const Code& dc_code, const Code& ac_code,
-                           const std::uint8_t* natural, std::int16_t& dc, std::int16_t* out) {
+__device__ bool read_block(Bits& bits, const Code& dc_code, const Code& ac_code, std::int16_t& dc,
+                           std::int16_t* out) {
   std::uint32_t entry = next_symbol(bits, dc_code);
   if (entry == symbol::kInvalid) return false;
   dc = std::int16_t(std::uint32_t(dc) + std::uint32_t(next_value(bits, entry)));
@@ -161,7 +161,7 @@ __device__ bool read_block(Bits& bits, const Code& dc_code, const Code& ac_code,
     k += symbol::step(entry);
     if (k > kBlockSize) return false;
     const std::int32_t value = next_value(bits, entry);
-    if (out != nullptr) out[natural[k - 1]] = std::int16_t(value);
+    if (out != nullptr) out[k - 1] = std::int16_t(value);
   }
   return true;
 }
@@ -172,7 +172,6 @@ __global__ void __launch_bounds__(kDecodingThreads) read_pieces(const Group grou
   const std::uint32_t number = blockIdx.x * kDecodingThreads + threadIdx.x;
   if (number >= image.piece_count) return;
   const PackedPiece piece = part_of<PackedPiece>(image, image.pieces)[number];
-  const auto* const natural = part_of<std::uint8_t>(image, image.natural);
   const auto code = [&](int component, int kind) {
     const std::uint32_t of = image.code[component][kind];
     return Code{group.tables + std::size_t(placed.table[of]) * kWindows, code_of(image, of)};
@@ -193,7 +192,7 @@ __global__ void __launch_bounds__(kDecodingThreads) read_pieces(const Group grou
             (y * down + block / across) * image.columns * across + x * across + block % across;
         std::int16_t* const out =
             wanted ? group.coefficients + (placed.first_block[c] + at) * kBlockSize : nullptr;
-        if (!read_block(bits, code(c, 0), code(c, 1), natural, dc[c], out)) {
+        if (!read_block(bits, code(c, 0), code(c, 1), dc[c], out)) {
           group.failed[placed.number] = 1;
           return;
         }
@@ -214,44 +213,94 @@ __global__ void __launch_bounds__(kDecodingThreads) read_pieces(const Group grou
   if (!is_right) group.failed[placed.number] = 1;
 }
 
-__device__ std::uint64_t blocks_of(const PackedJpeg& image, int component) {
-  const std::uint64_t mcus = std::uint64_t(image.columns) * image.rows;
-  return component == 0 ? mcus * image.h * image.v : mcus;
+__device__ std::uint32_t blocks_of(const PackedJpeg& image, int component) {
+  const std::uint32_t mcus = std::uint32_t(image.columns) * image.rows;
+  return component == 0 ? mcus * (image.h * image.v) : mcus;
+}
+
+// Two numbers of 16 bits in each word.
+constexpr int kWordsOfBlock = kBlockSize / 2;
+
+struct Words {
+  std::uint32_t of[kWordsOfBlock];
+};
+
+// Which bits of a block's words, in zigzag order, are not of its first row.
+consteval Words below_first_row() {
+  Words masks{};
+  for (int i = kBlockSide; i < kBlockSize; ++i) {
+    const int k = jpeg::kZigzagOf[i];
+    masks.of[k / 2] |= 0xFFFFU << (16 * (k % 2));
+  }
+  return masks;
+}
+
+struct ZigzagPlaces {
+  std::uint8_t natural[kBlockSize];
+};
+
+consteval ZigzagPlaces zigzag_places() {
+  ZigzagPlaces places{};
+  for (int i = 0; i < kBlockSize; ++i)
+    places.natural[jpeg::kZigzagOf[i]] = static_cast<std::uint8_t>(i);
+  return places;
 }
 
 __global__ void __launch_bounds__(kThreads) transform_blocks(const Group group) {
+  constexpr Words kBelow = below_first_row();
+  constexpr ZigzagPlaces kPlaces = zigzag_places();
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = packed_of(group, placed);
-  std::uint64_t block = std::uint64_t(blockIdx.x) * kThreads + threadIdx.x;
+  std::uint32_t block = blockIdx.x * kThreads + threadIdx.x;
   int component = 0;
   while (component < image.components && block >= blocks_of(image, component))
     block -= blocks_of(image, component++);
   if (component == image.components) return;
   const std::uint64_t number = placed.first_block[component] + block;
-  const std::int16_t* const in = group.coefficients + number * kBlockSize;
-  const PackedQuant& quant = part_of<PackedQuant>(image, image.quants)[component];
+  const auto* const in = reinterpret_cast<const uint4*>(group.coefficients + number * kBlockSize);
+  const auto* const quant = part_of<uint4>(image, image.quants) + component * (kWordsOfBlock / 4);
   std::int16_t work[kBlockSize];
-  bool first_row_only = true;
+  std::uint32_t below = 0;
 #pragma unroll
-  for (int i = 0; i < kBlockSize; ++i) {
-    const std::int32_t value = in[i];
-    if (i >= kBlockSide && value != 0) first_row_only = false;
-    work[i] = jpeg::idct::wrap(value * quant.steps[i]);
+  for (int i = 0; i < kWordsOfBlock / 4; ++i) {
+    const uint4 values = in[i];
+    const uint4 steps = __ldg(quant + i);
+    const std::uint32_t value[4] = {values.x, values.y, values.z, values.w};
+    const std::uint32_t step[4] = {steps.x, steps.y, steps.z, steps.w};
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int word = 4 * i + k;
+      below |= value[k] & kBelow.of[word];
+      work[kPlaces.natural[2 * word]] =
+          jpeg::idct::wrap(std::int16_t(value[k]) * int(step[k] & 0xFFFF));
+      work[kPlaces.natural[2 * word + 1]] =
+          jpeg::idct::wrap(std::int16_t(value[k] >> 16) * int(step[k] >> 16));
+    }
   }
+  std::uint8_t made[kBlockSize];
+  jpeg::idct::transform(work, below == 0, made, kBlockSide);
   // Samples lie in rows of the region's blocks.
-  const int across = image.columns * (component == 0 ? image.h : 1);
-  const std::uint64_t y = block / across;
-  const std::uint64_t x = block - y * across;
-  const std::ptrdiff_t stride = std::ptrdiff_t(across) * kBlockSide;
-  std::uint8_t* const out = group.samples + placed.first_block[component] * kBlockSize +
-                            y * kBlockSide * stride + x * kBlockSide;
-  jpeg::idct::transform(work, first_row_only, out, stride);
+  const std::uint32_t across = image.columns * (component == 0 ? image.h : 1);
+  const std::uint32_t y = block / across;
+  const std::uint32_t x = block - y * across;
+  const auto row = [&](int line) {
+    std::uint32_t words[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < kBlockSide; ++i)
+      words[i / 4] |= std::uint32_t(made[line * kBlockSide + i]) << (8 * (i % 4));
+    return uint2{words[0], words[1]};
+  };
+  auto* const out =
+      reinterpret_cast<uint2*>(group.samples + placed.first_block[component] * kBlockSize) +
+      std::uint64_t(y) * kBlockSide * across + x;
+#pragma unroll
+  for (int line = 0; line < kBlockSide; ++line) out[line * across] = row(line);
 }
 
 // Samples of one component, by their places in the image.
 struct Plane {
   const std::uint8_t* samples;
-  std::ptrdiff_t stride;
+  std::uint32_t stride;
   int x;
   int y;
 
@@ -260,12 +309,12 @@ struct Plane {
     const int h = component == 0 ? image.h : 1;
     const int v = component == 0 ? image.v : 1;
     samples = group.samples + placed.first_block[component] * kBlockSize;
-    stride = std::ptrdiff_t(image.columns) * h * kBlockSide;
+    stride = std::uint32_t(image.columns * h * kBlockSide);
     x = image.first_column * h * kBlockSide;
     y = image.first_row * v * kBlockSide;
   }
   __device__ int at(int column, int line) const {
-    return samples[(line - y) * stride + column - x];
+    return samples[std::uint32_t(line - y) * stride + std::uint32_t(column - x)];
   }
 };
 
@@ -273,10 +322,13 @@ __device__ int within(int value, int size) {
   return value < 0 ? 0 : value < size ? value : size - 1;
 }
 
+// Of 1, 2 and 4: no image that is packed has others.
+__device__ int log2_of(int factor) { return factor >> 1; }
+
 // The chroma of a pixel, which libjpeg's upsampling repeats at the image's edges.
 __device__ int chroma_of(const Plane& plane, const PackedJpeg& image, int x, int y) {
-  const int column = x / image.h;
-  const int line = y / image.v;
+  const int column = x >> log2_of(image.h);
+  const int line = y >> log2_of(image.v);
   const bool odd = x % 2 != 0;
   const bool below = y % 2 != 0;
   const int beside = within(odd ? column + 1 : column - 1, image.chroma_width);
@@ -294,11 +346,12 @@ __device__ int chroma_of(const Plane& plane, const PackedJpeg& image, int x, int
 __global__ void __launch_bounds__(kThreads) make_pixels(const Group group) {
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = packed_of(group, placed);
-  const std::uint64_t number = std::uint64_t(blockIdx.x) * kThreads + threadIdx.x;
-  if (number >= std::uint64_t(image.width) * image.height) return;
-  const int line = int(number / image.width);
-  const int y = image.y + line;
-  const int x = image.x + int(number - std::uint64_t(line) * image.width);
+  const std::uint32_t number = blockIdx.x * kThreads + threadIdx.x;
+  const auto width = std::uint32_t(image.width);
+  if (number >= width * std::uint32_t(image.height)) return;
+  const std::uint32_t line = number / width;
+  const int y = image.y + int(line);
+  const int x = image.x + int(number - line * width);
   const int luma = Plane(group, placed, image, 0).at(x, y);
   std::uint8_t rgb[3] = {std::uint8_t(luma), std::uint8_t(luma), std::uint8_t(luma)};
   if (image.components == 3 && image.is_ycc != 0) {
