@@ -29,7 +29,7 @@ void copy(const std::vector<T>& from, std::byte* to) noexcept {
 }  // namespace
 
 std::size_t scratch_bytes(const PackedJpeg& image) noexcept {
-  constexpr std::size_t kOfBlock = jpeg::kBlockSize * (sizeof(std::int16_t) + 1);
+  constexpr std::size_t kOfBlock = jpeg::kBlockSize * (sizeof(std::int16_t) + 1) + 1;
   return image.blocks() * kOfBlock + image.pixels() * jpeg::kPixelBytes + aligned(image.head_bytes);
 }
 
