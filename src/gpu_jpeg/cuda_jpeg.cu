@@ -555,7 +555,8 @@ unsigned groups_of(std::uint64_t count) {
 }  // namespace
 
 void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std::byte* packed,
-                   std::byte* scratch, std::byte* out, StreamHandle stream) {
+                   std::byte* scratch, std::byte* out, StreamHandle stream,
+                   const std::function<void(const char*)>& behind) {
   if (batch.images().empty()) return;
   check(cudaMemsetAsync(scratch, 0, PlacedJpegs::flag_bytes(batch.images().size()), stream));
   for (const JpegGroup& all : batch.groups()) {
@@ -570,13 +571,18 @@ void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std
                         .samples = reinterpret_cast<std::uint8_t*>(scratch + all.samples),
                         .pixels = reinterpret_cast<std::uint8_t*>(scratch + all.pixels),
                         .failed = reinterpret_cast<std::uint32_t*>(scratch)};
-      launch(make_tables, dim3(kWindows / kThreads, count), kThreads, 0, stream, group);
-      launch(read_pieces, dim3((all.most_pieces + kDecodingThreads - 1) / kDecodingThreads, count),
-             kDecodingThreads, 0, stream, group);
-      launch(transform_blocks, dim3(groups_of(all.most_blocks), count), kThreads, 0, stream, group);
-      launch(make_pixels, dim3(groups_of(all.most_pixels), count), kThreads, 0, stream, group);
-      launch(resize_pixels, dim3(groups_of(all.most_outputs), count), kThreads, 0, stream, group,
-             reinterpret_cast<std::uint8_t*>(out));
+      const auto queue = [&](const char* name, auto kernel, unsigned blocks, unsigned threads,
+                             const auto&... more) {
+        launch(kernel, dim3(blocks, count), threads, 0, stream, group, more...);
+        if (behind) behind(name);
+      };
+      queue("make_tables", make_tables, kWindows / kThreads, kThreads);
+      queue("read_pieces", read_pieces, (all.most_pieces + kDecodingThreads - 1) / kDecodingThreads,
+            kDecodingThreads);
+      queue("transform_blocks", transform_blocks, groups_of(all.most_blocks), kThreads);
+      queue("make_pixels", make_pixels, groups_of(all.most_pixels), kThreads);
+      queue("resize_pixels", resize_pixels, groups_of(all.most_outputs), kThreads,
+            reinterpret_cast<std::uint8_t*>(out));
     }
   }
 }
