@@ -307,7 +307,9 @@ __global__ void __launch_bounds__(kThreads)
                const ImageCounts* counts_of, ImageCounts* counts_for) {
   __shared__ Tables<kChannels> tables;
   __shared__ std::uint32_t counted[kChannels][kLevels];
-  __shared__ unsigned long long luma;
+  // 32 bits, which shared memory adds by itself; the compiler makes one addition of a warp's.
+  static_assert(kGroupsOfBlock * kGroup * (kLevels - 1) < std::int64_t{1} << 32);
+  __shared__ unsigned luma;
 
   const int thread = static_cast<int>(threadIdx.x);
   const auto pixels = static_cast<std::int64_t>(images.shape.height) * images.shape.width;
@@ -341,14 +343,14 @@ __global__ void __launch_bounds__(kThreads)
           for (int c = 0; c < kChannels; ++c)
             if (p < group) atomicAdd(&counted[c][levels[p][c]], 1U);
       } else if (pass.counts == PassCounts::luma) {
-        unsigned long long sum = 0;
+        unsigned sum = 0;
 #pragma unroll
         for (int p = 0; p < kGroup; ++p) {
           if (p >= group) break;
-          sum += static_cast<unsigned long long>(
-              kChannels == 1 ? levels[p][0]
-                             : augment::luma(levels[p][0], levels[p][kChannels / 2],
-                                             levels[p][kChannels - 1]));
+          sum += static_cast<unsigned>(kChannels == 1
+                                           ? levels[p][0]
+                                           : augment::luma(levels[p][0], levels[p][kChannels / 2],
+                                                           levels[p][kChannels - 1]));
         }
         atomicAdd(&luma, sum);
       }
@@ -395,7 +397,7 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     ImageCounts& sums = counts_for[pass.image];
     if (pass.counts == PassCounts::luma) {
-      if (thread == 0) atomicAdd(&sums.luma, luma);
+      if (thread == 0) atomicAdd(&sums.luma, static_cast<unsigned long long>(luma));
       continue;
     }
     for (int entry = thread; entry < kChannels * kLevels; entry += kThreads)

@@ -1,6 +1,10 @@
 // JPEGs on a GPU, in five kernels: tables of the batch's Huffman codes, and the images' heads; coefficients, a thread for each piece of
-// a scan; samples, a thread for each block; pixels of the regions; and their resize. Every number is the host decoder's.
+// a scan, in zigzag order; samples, a thread for each block; pixels of the regions; and their resize. Every number is the host decoder's.
 #include <algorithm>
+
+#ifndef PENSTOCK_SIMULATED_CUDA
+#include <cuda_pipeline_primitives.h>
+#endif
 
 #include "src/device/cuda_launch.hpp"
 #include "src/gpu_jpeg/cuda_jpeg.hpp"
@@ -19,8 +23,12 @@ using jpeg::kBlockSide;
 using jpeg::kBlockSize;
 
 constexpr unsigned kThreads = 128;
-// A warp: an image has some tens of pieces, which differ in length.
-constexpr unsigned kDecodingThreads = 32;
+// Of one image, whose look-ups they share.
+constexpr unsigned kDecodingThreads = 64;
+// Coefficients that are cleared together: a sector of the GPU's memory.
+constexpr int kPartSize = 16;
+constexpr unsigned kPartWords = 2;  // of 16 bytes
+
 constexpr unsigned kMostGridRows = 65535;
 constexpr unsigned kWindows = jpeg::kWindows;
 constexpr int kWindowBits = jpeg::kWindowBits;
@@ -42,17 +50,14 @@ __device__ CodeView code_at(const std::byte* code) {
           *reinterpret_cast<const bool*>(code + 392)};
 }
 
-__device__ std::uint32_t symbol_at(const CodeView& code, std::uint32_t next16) {
-  return symbol::find(code.limit, code.offset, code.symbols, code.dc, next16);
-}
-
 // What all kernels of a group know.
 struct Group {
   const PlacedJpeg* images;
   const std::byte* packed;
   std::byte* heads;
-  std::uint32_t* tables;
+  LookUp* tables;
   std::int16_t* coefficients;
+  std::uint8_t* parts;  // of each block, how many were written
   std::uint8_t* samples;
   std::uint8_t* pixels;
   std::uint32_t* failed;
@@ -71,7 +76,27 @@ __device__ const std::byte* code_of(const PackedJpeg& image, std::uint32_t numbe
   return part_of<std::byte>(image, image.codes) + number * sizeof(jpeg::CanonicalCode);
 }
 
-// A look-up for every next kWindowBits, where these tell the symbol. And a copy of the head: pixels may be written over it.
+// Of 1, 2 and 4: no image that is packed has others.
+__device__ int log2_of(int factor) { return factor >> 1; }
+
+// An entry of a LookUp, in 16 bits. It is 0 where nothing is known.
+//   0-4    bits that the symbol takes, code and value
+//   5-9    bits of its value
+//   10     it ends the block
+//   11-15  coefficients that it moves on; 0 where it ends the block
+constexpr std::uint32_t kTaken = 31;
+constexpr int kSize = 5;
+constexpr std::uint32_t kHasValue = 31U << kSize;
+constexpr std::uint32_t kEnds = 1U << 10;
+constexpr int kMoves = 11;
+
+__device__ std::uint32_t narrow(std::uint32_t entry) {
+  const bool ends = (entry & symbol::kEnd) != 0;
+  return symbol::bits(entry) | symbol::value_bits(entry) << kSize |
+         (ends ? kEnds : std::uint32_t(symbol::step(entry)) << kMoves);
+}
+
+// The batch's look-ups. And a copy of the head: pixels may be written over it.
 __global__ void __launch_bounds__(kThreads) make_tables(const Group group) {
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = packed_of(group, placed);
@@ -82,176 +107,345 @@ __global__ void __launch_bounds__(kThreads) make_tables(const Group group) {
   for (std::uint32_t i = 0; i < image.code_count; ++i) {
     if ((placed.makes_tables >> i & 1) == 0) continue;
     const CodeView code = code_at(code_of(image, i));
-    std::uint32_t entry = symbol_at(code, number << (16 - kWindowBits));
-    if (entry == symbol::kInvalid || symbol::code_bits(entry) > unsigned(kWindowBits))
-      entry = symbol::kUndecided;
-    group.tables[std::size_t(placed.table[i]) * kWindows + number] = entry;
+    LookUp& table = group.tables[placed.table[i]];
+    const std::uint32_t entry =
+        symbol::find(code.limit, code.offset, code.symbols, code.dc, number << (16 - kWindowBits));
+    const bool is_known =
+        entry != symbol::kInvalid && symbol::code_bits(entry) <= unsigned(kWindowBits);
+    table.entries[number] = std::uint16_t(is_known ? narrow(entry) : 0);
+    if (number < sizeof table.symbols) table.symbols[number] = code.symbols[number];
+    if (number < kLongCodes) {
+      table.limit[number] = code.limit[kWindowBits + 1 + number];
+      table.offset[number] = code.offset[kWindowBits + 1 + number];
+    }
   }
 }
+
+// That of the symbol at the start of the next 16 bits, whose code is longer than a window; 0 where there is none.
+__device__ std::uint32_t long_entry(const LookUp& table, std::uint32_t next16, bool dc) {
+  unsigned longer = 0;
+  for (unsigned i = 0; i < kLongCodes; ++i) longer += next16 >= table.limit[i] ? 1 : 0;
+  if (longer == kLongCodes) return 0;
+  const unsigned length = kWindowBits + 1 + longer;
+  const auto code = std::int32_t(next16 >> (16 - length));
+  return narrow(symbol::entry_of(table.symbols[(code + table.offset[longer]) & 255], length, dc));
+}
+
+// An object in shared memory by its address there, of 32 bits.
+template <class T>
+__device__ T& shared_at(std::uint32_t address) {
+  return *static_cast<T*>(__cvta_shared_to_generic(address));
+}
+__device__ std::uint32_t shared_address(const void* object) {
+  return std::uint32_t(__cvta_generic_to_shared(object));
+}
+
+// A thread's next words wait in a ring of shared memory. Copies of 16 bytes fill it, which nobody waits for: a symbol takes less
+// than a word, so that kSteps of them take no more than two copies bring, and what these bring is not read for 2 * kSteps symbols.
+constexpr std::uint32_t kRingWords = 32;
+constexpr std::uint32_t kRingBytes = 4 * kRingWords;
+constexpr std::uint32_t kCopyWords = sizeof(uint4) / 4;
+constexpr unsigned kSteps = 8;
+static_assert(kSteps <= 2 * kCopyWords);
+static_assert(kRingWords >= 2 * kCopyWords + 2 * kSteps + kCopyWords);
+
+__device__ std::uint32_t in_ring(std::uint32_t ring, std::uint32_t byte) {
+  return (ring & ~(kRingBytes - 1)) | (byte & (kRingBytes - 1));
+}
+__device__ std::uint32_t swapped(std::uint32_t word) { return __byte_perm(word, 0, 0x0123); }
 
 // The next bits of a scan. Behind its end come zeros.
 struct Bits {
-  const std::uint32_t* words;  // big-endian
-  std::uint32_t count;
-  std::uint32_t next;
-  std::uint64_t buffer;  // the next ones, at the top
-  int have;
+  const uint4* data;  // big-endian
+  std::uint32_t words;
+  std::uint32_t position;  // in bits
+  std::uint32_t filled;    // words that are in the ring, or on their way
+  std::uint32_t from;      // address of the ring's word behind these:
+  std::uint32_t word[3];   // those from `position` on; the last one as it lies in memory
 
-  __device__ Bits(const std::uint32_t* data, std::uint32_t size, std::uint32_t bit)
-      : words(data), count(size), next(bit / 32), buffer(0), have(0) {
-    refill();
-    refill();
-    skip(int(bit % 32));
+  // `ring` is aligned to its size.
+  __device__ Bits(const uint4* all, std::uint32_t count, std::uint32_t bit, std::uint32_t ring)
+      : data(all), words(count), position(bit), filled(bit / 32 / kCopyWords * kCopyWords) {
+    from = in_ring(ring, bit / 32 * 4);
+    for (std::uint32_t i = 0; i < kRingWords / kCopyWords; ++i) copy();
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    word[0] = swapped(take());
+    word[1] = swapped(take());
+    word[2] = take();
   }
-  __device__ std::uint32_t word() {
-    if (next >= count) {
-      ++next;
-      return 0;
-    }
-    const std::uint32_t value = __ldg(words + next++);
-    return value << 24 | (value & 0xFF00U) << 8 | (value >> 8 & 0xFF00U) | value >> 24;
+  __device__ void copy() {
+    auto& to = shared_at<uint4>(in_ring(from, 4 * filled));
+    if (filled < words)
+      __pipeline_memcpy_async(&to, data + filled / kCopyWords, sizeof to);
+    else
+      to = uint4{0, 0, 0, 0};
+    filled += kCopyWords;
   }
-  // 32 bits more than there are at the least: as many as a symbol takes, with its value.
-  __device__ void refill() {
-    if (have > 32) return;
-    buffer |= std::uint64_t(word()) << (32 - have);
-    have += 32;
+  // Before every kSteps symbols.
+  __device__ void fill() {
+    const std::uint32_t next = position / 32 + 3;
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (filled - next <= kRingWords - kCopyWords) copy();
+    __pipeline_commit();
+    __pipeline_wait_prior(2);
   }
-  __device__ void skip(int bits) {
-    buffer <<= bits;
-    have -= bits;
+  __device__ std::uint32_t take() {
+    const std::uint32_t taken = shared_at<const std::uint32_t>(from);
+    from = in_ring(from, from + 4);
+    return taken;
   }
-  __device__ std::uint64_t position() const { return std::uint64_t(next) * 32 - have; }
+  __device__ std::uint32_t ahead() const { return __funnelshift_l(word[1], word[0], position); }
+  // Fewer than 32.
+  __device__ void skip(std::uint32_t bits) {
+    const std::uint32_t before = position;
+    position += bits;
+    if (((position ^ before) & 32) == 0) return;
+    word[0] = word[1];
+    word[1] = swapped(word[2]);
+    word[2] = take();
+  }
 };
 
-struct Code {
-  const std::uint32_t* table;
-  const std::byte* code;
+// A block of an MCU.
+struct alignas(16) Slot {
+  std::uint32_t dc;  // addresses of its look-ups
+  std::uint32_t ac;
+  std::uint32_t first;  // its number in the group, in the region's first MCU
+  std::uint32_t
+      shape;  // blocks from one MCU of the region to the next; kTurns, kLast; above bit 16
+              // further blocks for each row of MCUs
 };
+constexpr std::uint32_t kAcross = 15;
+// The next block is of another component.
+constexpr std::uint32_t kTurns = 1U << 4;
+// The next block is of another MCU.
+constexpr std::uint32_t kLast = 1U << 5;
 
-// The next symbol; its code is taken. kInvalid where there is none.
-__device__ std::uint32_t next_symbol(Bits& bits, const Code& code) {
-  bits.refill();
-  std::uint32_t entry = __ldg(code.table + (bits.buffer >> (64 - kWindowBits)));
-  if (entry == symbol::kUndecided)
-    entry = symbol_at(code_at(code.code), std::uint32_t(bits.buffer >> 48));
-  if (entry != symbol::kInvalid) bits.skip(int(symbol::code_bits(entry)));
-  return entry;
+__device__ Slot slot_of(const PackedJpeg& image, const PlacedJpeg& placed, std::uint32_t codes,
+                        int number) {
+  const int luma = image.h * image.v;
+  const bool is_luma = number < luma;
+  const int component = is_luma ? 0 : number - luma + 1;
+  const std::uint32_t width = image.columns * image.h;
+  const bool turns = number + 1 >= luma && image.components > 1;
+  const bool last = number + 1 == luma + image.components - 1;
+  const auto first = std::uint32_t(placed.first_block[component]);
+  const std::uint32_t line = std::uint32_t(number) >> log2_of(image.h);
+  return {.dc = codes + std::uint32_t(image.code[component][0] * sizeof(LookUp)),
+          .ac = codes + std::uint32_t(image.code[component][1] * sizeof(LookUp)),
+          .first = is_luma ? first + line * width + (number & (image.h - 1)) : first,
+          .shape = (is_luma ? image.h | width * (image.v - 1) << 16 : 1) | (turns ? kTurns : 0) |
+                   (last ? kLast : 0)};
 }
 
-__device__ std::int32_t next_value(Bits& bits, std::uint32_t entry) {
-  const unsigned size = symbol::value_bits(entry);
-  if (size == 0) return 0;
-  const std::uint32_t raw = std::uint32_t(bits.buffer >> (64 - size));
-  bits.skip(int(size));
-  return jpeg::extend(raw, size);
-}
-
-// Reads a block, and writes it to `out` where that is not null. False where the data are not what the index promised.
-__device__ bool read_block(Bits& bits, const Code& dc_code, const Code& ac_code,
-                           const std::uint8_t* natural, std::int16_t& dc, std::int16_t* out) {
-  std::uint32_t entry = next_symbol(bits, dc_code);
-  if (entry == symbol::kInvalid) return false;
-  dc = std::int16_t(std::uint32_t(dc) + std::uint32_t(next_value(bits, entry)));
-  if (out != nullptr) out[0] = dc;
-  for (int k = 1; k < kBlockSize;) {
-    entry = next_symbol(bits, ac_code);
-    if (entry == symbol::kInvalid) return false;
-    if ((entry & symbol::kEnd) != 0) break;
-    k += symbol::step(entry);
-    if (k > kBlockSize) return false;
-    const std::int32_t value = next_value(bits, entry);
-    if (out != nullptr) out[natural[k - 1]] = std::int16_t(value);
-  }
-  return true;
-}
-
+// A thread reads a symbol a time, of whichever block it is at: those of a warp do not wait for each other where a block ends.
 __global__ void __launch_bounds__(kDecodingThreads) read_pieces(const Group group) {
+  alignas(16) __shared__ LookUp codes[kPackedCodes];
+  alignas(kRingBytes) __shared__ std::uint32_t rings[kDecodingThreads * kRingWords];
+  __shared__ Slot slots[jpeg::kMaxBlocksPerMcu];
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = packed_of(group, placed);
   const std::uint32_t number = blockIdx.x * kDecodingThreads + threadIdx.x;
-  if (number >= image.piece_count) return;
-  const PackedPiece piece = part_of<PackedPiece>(image, image.pieces)[number];
-  const auto* const natural = part_of<std::uint8_t>(image, image.natural);
-  const auto code = [&](int component, int kind) {
-    const std::uint32_t of = image.code[component][kind];
-    return Code{group.tables + std::size_t(placed.table[of]) * kWindows, code_of(image, of)};
-  };
-  Bits bits(part_of<std::uint32_t>(image, image.data), image.words, piece.bit);
-  std::int16_t dc[kPackedComponents] = {piece.dc[0], piece.dc[1], piece.dc[2]};
-  int row = int(piece.first / image.mcus_per_row);
-  int column = int(piece.first - std::uint32_t(row) * image.mcus_per_row);
-  for (std::uint32_t mcu = piece.first; mcu < piece.end; ++mcu) {
-    const bool wanted = mcu >= piece.begin;
-    const std::int64_t y = row - image.first_row;
-    const std::int64_t x = column - image.first_column;
-    for (int c = 0; c < image.components; ++c) {
-      const int across = c == 0 ? image.h : 1;
-      const int down = c == 0 ? image.v : 1;
-      for (int block = 0; block < across * down; ++block) {
-        const std::int64_t at =
-            (y * down + block / across) * image.columns * across + x * across + block % across;
-        std::int16_t* const out =
-            wanted ? group.coefficients + (placed.first_block[c] + at) * kBlockSize : nullptr;
-        if (!read_block(bits, code(c, 0), code(c, 1), natural, dc[c], out)) {
-          group.failed[placed.number] = 1;
-          return;
-        }
-      }
-    }
-    if (bits.position() > piece.end_bit) {
-      group.failed[placed.number] = 1;
-      return;
-    }
-    if (++column == image.mcus_per_row) {
-      column = 0;
-      ++row;
-    }
+  if (blockIdx.x * kDecodingThreads >= image.piece_count) return;
+  for (std::uint32_t i = 0; i < image.code_count; ++i) {
+    const auto* const from = reinterpret_cast<const uint4*>(group.tables + placed.table[i]);
+    auto* const to = reinterpret_cast<uint4*>(codes + i);
+    for (unsigned k = threadIdx.x; k < sizeof(LookUp) / sizeof(uint4); k += kDecodingThreads)
+      __pipeline_memcpy_async(to + k, from + k, sizeof(uint4));
   }
-  bool is_right = bits.position() + piece.slack >= piece.end_bit;
-  for (int c = 0; c < image.components && piece.slack == 0; ++c)
-    is_right = is_right && dc[c] == piece.then_dc[c];
+  __pipeline_commit();
+  const int count = image.h * image.v + image.components - 1;
+  if (int(threadIdx.x) < count)
+    slots[threadIdx.x] = slot_of(image, placed, shared_address(codes), int(threadIdx.x));
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  if (number >= image.piece_count) return;
+
+  const PackedPiece& piece = part_of<PackedPiece>(image, image.pieces)[number];
+  Bits bits(part_of<uint4>(image, image.data), image.words, piece.bit,
+            shared_address(rings + threadIdx.x * kRingWords));
+  // Of the component that is read, of the next one, and of the third.
+  std::uint32_t dc[kPackedComponents];
+#pragma unroll
+  for (int c = 0; c < kPackedComponents; ++c) dc[c] = std::uint32_t(piece.dc[c]);
+  const int row = int(piece.begin / std::uint32_t(image.mcus_per_row));
+  const std::uint32_t y = row - image.first_row;
+  // MCUs are counted in the region; those before the first that is needed may be less than none.
+  const int region = int(y) * image.columns - row * image.mcus_per_row - image.first_column;
+  int mcu = int(piece.first) + region;
+  const int begin = int(piece.begin) + region;
+  const int end = int(piece.end) + region;
+  const std::uint32_t end_bit = piece.end_bit;
+  bool is_right = false;
+
+  const std::uint32_t first_slot = shared_address(slots);
+  std::uint32_t next_slot = first_slot;
+  Slot slot = slots[0];
+  std::uint32_t block;
+  std::int16_t* out;
+  std::uint32_t code;
+  std::int32_t at;  // the coefficient that was read last
+  const auto begin_block = [&] {
+    next_slot = (slot.shape & kLast) != 0 ? first_slot : next_slot + std::uint32_t(sizeof(Slot));
+    block = slot.first + (slot.shape & kAcross) * mcu + (slot.shape >> 16) * y;
+    out = group.coefficients + std::size_t(block) * kBlockSize;
+    code = slot.dc;
+    at = -1;
+  };
+  begin_block();
+  bool wanted = mcu >= begin;
+  for (unsigned step = 0;; ++step) {
+    if (step % kSteps == 0) bits.fill();
+    const std::uint32_t window = bits.ahead();
+    std::uint32_t entry = shared_at<const std::uint16_t>(code + (window >> (32 - kWindowBits)) *
+                                                                    sizeof(std::uint16_t));
+    if (entry == 0) {
+      entry = long_entry(shared_at<const LookUp>(code), window >> 16, at < 0);
+      if (entry == 0) break;
+    }
+    bits.skip(entry & kTaken);
+    // Shifts go by the lowest five bits. What is below half stands for minus what is missing to all ones.
+    const std::uint32_t size = entry >> kSize;
+    const std::uint32_t value_first = __funnelshift_l(0, window, entry - size);
+    const auto below = std::uint32_t(~(std::int32_t(value_first) >> 31));
+    std::uint32_t value = (__funnelshift_l(value_first ^ below, 0, size) ^ below) - below;
+    const bool is_dc = at < 0;
+    const std::int32_t before = at;
+    at += std::int32_t(entry >> kMoves);
+    if (at >= kBlockSize) break;
+    if (is_dc) {
+      dc[0] += value;
+      value = dc[0];
+      code = slot.ac;
+    }
+    if (wanted) {
+      if (((at ^ before) & ~(kPartSize - 1)) != 0) {
+        auto* const part =
+            reinterpret_cast<uint4*>(out) + std::uint32_t(at) / kPartSize * kPartWords;
+        part[0] = uint4{0, 0, 0, 0};
+        part[1] = uint4{0, 0, 0, 0};
+      }
+      if ((entry & kHasValue) != 0 || is_dc) out[std::uint32_t(at)] = std::int16_t(value);
+    }
+    if ((entry & kEnds) == 0 && at != kBlockSize - 1) continue;
+    const Slot next = shared_at<const Slot>(next_slot);
+    if (wanted) group.parts[block] = std::uint8_t(std::uint32_t(at) / kPartSize + 1);
+    if ((slot.shape & kTurns) != 0) {
+      const std::uint32_t first = dc[0];
+      dc[0] = dc[1];
+      dc[1] = dc[2];
+      dc[2] = first;
+    }
+    if ((slot.shape & kLast) != 0) {
+      ++mcu;
+      if (bits.position > end_bit) break;
+      if (mcu == end) {
+        is_right = end_bit - bits.position <= piece.slack;
+        break;
+      }
+      wanted = mcu >= begin;
+    }
+    slot = next;
+    begin_block();
+  }
+#pragma unroll
+  for (int c = 0; c < kPackedComponents; ++c)
+    if (c < image.components && piece.slack == 0)
+      is_right = is_right && std::int16_t(dc[c]) == piece.then_dc[c];
   if (!is_right) group.failed[placed.number] = 1;
 }
 
-__device__ std::uint64_t blocks_of(const PackedJpeg& image, int component) {
-  const std::uint64_t mcus = std::uint64_t(image.columns) * image.rows;
-  return component == 0 ? mcus * image.h * image.v : mcus;
+__device__ std::uint32_t blocks_of(const PackedJpeg& image, int component) {
+  const std::uint32_t mcus = std::uint32_t(image.columns) * image.rows;
+  return component == 0 ? mcus * (image.h * image.v) : mcus;
+}
+
+// Two numbers of 16 bits in each word.
+constexpr int kWordsOfBlock = kBlockSize / 2;
+
+struct Words {
+  std::uint32_t of[kWordsOfBlock];
+};
+
+// Which bits of a block's words, in zigzag order, are not of its first row.
+consteval Words below_first_row() {
+  Words masks{};
+  for (int i = kBlockSide; i < kBlockSize; ++i) {
+    const int k = jpeg::kZigzagOf[i];
+    masks.of[k / 2] |= 0xFFFFU << (16 * (k % 2));
+  }
+  return masks;
+}
+
+struct ZigzagPlaces {
+  std::uint8_t natural[kBlockSize];
+};
+
+consteval ZigzagPlaces zigzag_places() {
+  ZigzagPlaces places{};
+  for (int i = 0; i < kBlockSize; ++i)
+    places.natural[jpeg::kZigzagOf[i]] = static_cast<std::uint8_t>(i);
+  return places;
 }
 
 __global__ void __launch_bounds__(kThreads) transform_blocks(const Group group) {
+  constexpr Words kBelow = below_first_row();
+  constexpr ZigzagPlaces kPlaces = zigzag_places();
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = packed_of(group, placed);
-  std::uint64_t block = std::uint64_t(blockIdx.x) * kThreads + threadIdx.x;
+  std::uint32_t block = blockIdx.x * kThreads + threadIdx.x;
   int component = 0;
   while (component < image.components && block >= blocks_of(image, component))
     block -= blocks_of(image, component++);
   if (component == image.components) return;
   const std::uint64_t number = placed.first_block[component] + block;
-  const std::int16_t* const in = group.coefficients + number * kBlockSize;
-  const PackedQuant& quant = part_of<PackedQuant>(image, image.quants)[component];
+  const auto* const in = reinterpret_cast<const uint4*>(group.coefficients + number * kBlockSize);
+  const auto* const quant = part_of<uint4>(image, image.quants) + component * (kWordsOfBlock / 4);
   std::int16_t work[kBlockSize];
-  bool first_row_only = true;
+  std::uint32_t below = 0;
+  const unsigned written = group.parts[number] * (kPartWords);
 #pragma unroll
-  for (int i = 0; i < kBlockSize; ++i) {
-    const std::int32_t value = in[i];
-    if (i >= kBlockSide && value != 0) first_row_only = false;
-    work[i] = jpeg::idct::wrap(value * quant.steps[i]);
+  for (unsigned i = 0; i < kWordsOfBlock / 4; ++i) {
+    const uint4 values = i < written ? in[i] : uint4{0, 0, 0, 0};
+    const uint4 steps = __ldg(quant + i);
+    const std::uint32_t value[4] = {values.x, values.y, values.z, values.w};
+    const std::uint32_t step[4] = {steps.x, steps.y, steps.z, steps.w};
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) {
+      const unsigned word = 4 * i + k;
+      below |= value[k] & kBelow.of[word];
+      work[kPlaces.natural[2 * word]] =
+          jpeg::idct::wrap(std::int16_t(value[k]) * int(step[k] & 0xFFFF));
+      work[kPlaces.natural[2 * word + 1]] =
+          jpeg::idct::wrap(std::int16_t(value[k] >> 16) * int(step[k] >> 16));
+    }
   }
+  std::uint8_t made[kBlockSize];
+  jpeg::idct::transform(work, below == 0, made, kBlockSide);
   // Samples lie in rows of the region's blocks.
-  const int across = image.columns * (component == 0 ? image.h : 1);
-  const std::uint64_t y = block / across;
-  const std::uint64_t x = block - y * across;
-  const std::ptrdiff_t stride = std::ptrdiff_t(across) * kBlockSide;
-  std::uint8_t* const out = group.samples + placed.first_block[component] * kBlockSize +
-                            y * kBlockSide * stride + x * kBlockSide;
-  jpeg::idct::transform(work, first_row_only, out, stride);
+  const std::uint32_t across = image.columns * (component == 0 ? image.h : 1);
+  const std::uint32_t y = block / across;
+  const std::uint32_t x = block - y * across;
+  const auto row = [&](int line) {
+    std::uint32_t words[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < kBlockSide; ++i)
+      words[i / 4] |= std::uint32_t(made[line * kBlockSide + i]) << (8 * (i % 4));
+    return uint2{words[0], words[1]};
+  };
+  auto* const out =
+      reinterpret_cast<uint2*>(group.samples + placed.first_block[component] * kBlockSize) +
+      std::uint64_t(y) * kBlockSide * across + x;
+#pragma unroll
+  for (int line = 0; line < kBlockSide; ++line) out[line * across] = row(line);
 }
 
 // Samples of one component, by their places in the image.
 struct Plane {
   const std::uint8_t* samples;
-  std::ptrdiff_t stride;
+  std::uint32_t stride;
   int x;
   int y;
 
@@ -260,12 +454,12 @@ struct Plane {
     const int h = component == 0 ? image.h : 1;
     const int v = component == 0 ? image.v : 1;
     samples = group.samples + placed.first_block[component] * kBlockSize;
-    stride = std::ptrdiff_t(image.columns) * h * kBlockSide;
+    stride = std::uint32_t(image.columns * h * kBlockSide);
     x = image.first_column * h * kBlockSide;
     y = image.first_row * v * kBlockSide;
   }
   __device__ int at(int column, int line) const {
-    return samples[(line - y) * stride + column - x];
+    return samples[std::uint32_t(line - y) * stride + std::uint32_t(column - x)];
   }
 };
 
@@ -275,8 +469,8 @@ __device__ int within(int value, int size) {
 
 // The chroma of a pixel, which libjpeg's upsampling repeats at the image's edges.
 __device__ int chroma_of(const Plane& plane, const PackedJpeg& image, int x, int y) {
-  const int column = x / image.h;
-  const int line = y / image.v;
+  const int column = x >> log2_of(image.h);
+  const int line = y >> log2_of(image.v);
   const bool odd = x % 2 != 0;
   const bool below = y % 2 != 0;
   const int beside = within(odd ? column + 1 : column - 1, image.chroma_width);
@@ -294,11 +488,12 @@ __device__ int chroma_of(const Plane& plane, const PackedJpeg& image, int x, int
 __global__ void __launch_bounds__(kThreads) make_pixels(const Group group) {
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = packed_of(group, placed);
-  const std::uint64_t number = std::uint64_t(blockIdx.x) * kThreads + threadIdx.x;
-  if (number >= std::uint64_t(image.width) * image.height) return;
-  const int line = int(number / image.width);
-  const int y = image.y + line;
-  const int x = image.x + int(number - std::uint64_t(line) * image.width);
+  const std::uint32_t number = blockIdx.x * kThreads + threadIdx.x;
+  const auto width = std::uint32_t(image.width);
+  if (number >= width * std::uint32_t(image.height)) return;
+  const std::uint32_t line = number / width;
+  const int y = image.y + int(line);
+  const int x = image.x + int(number - line * width);
   const int luma = Plane(group, placed, image, 0).at(x, y);
   std::uint8_t rgb[3] = {std::uint8_t(luma), std::uint8_t(luma), std::uint8_t(luma)};
   if (image.components == 3 && image.is_ycc != 0) {
@@ -360,28 +555,34 @@ unsigned groups_of(std::uint64_t count) {
 }  // namespace
 
 void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std::byte* packed,
-                   std::byte* scratch, std::byte* out, StreamHandle stream) {
+                   std::byte* scratch, std::byte* out, StreamHandle stream,
+                   const std::function<void(const char*)>& behind) {
   if (batch.images().empty()) return;
   check(cudaMemsetAsync(scratch, 0, PlacedJpegs::flag_bytes(batch.images().size()), stream));
   for (const JpegGroup& all : batch.groups()) {
-    check(cudaMemsetAsync(scratch + all.coefficients, 0, all.samples - all.coefficients, stream));
     for (std::uint32_t done = 0; done < all.count; done += kMostGridRows) {
       const unsigned count = std::min<unsigned>(all.count - done, kMostGridRows);
       const Group group{.images = images + all.first + done,
                         .packed = packed,
                         .heads = scratch + all.heads,
-                        .tables = reinterpret_cast<std::uint32_t*>(scratch + all.tables),
+                        .tables = reinterpret_cast<LookUp*>(scratch + all.tables),
                         .coefficients = reinterpret_cast<std::int16_t*>(scratch + all.coefficients),
+                        .parts = reinterpret_cast<std::uint8_t*>(scratch + all.parts),
                         .samples = reinterpret_cast<std::uint8_t*>(scratch + all.samples),
                         .pixels = reinterpret_cast<std::uint8_t*>(scratch + all.pixels),
                         .failed = reinterpret_cast<std::uint32_t*>(scratch)};
-      launch(make_tables, dim3(kWindows / kThreads, count), kThreads, 0, stream, group);
-      launch(read_pieces, dim3((all.most_pieces + kDecodingThreads - 1) / kDecodingThreads, count),
-             kDecodingThreads, 0, stream, group);
-      launch(transform_blocks, dim3(groups_of(all.most_blocks), count), kThreads, 0, stream, group);
-      launch(make_pixels, dim3(groups_of(all.most_pixels), count), kThreads, 0, stream, group);
-      launch(resize_pixels, dim3(groups_of(all.most_outputs), count), kThreads, 0, stream, group,
-             reinterpret_cast<std::uint8_t*>(out));
+      const auto queue = [&](const char* name, auto kernel, unsigned blocks, unsigned threads,
+                             const auto&... more) {
+        launch(kernel, dim3(blocks, count), threads, 0, stream, group, more...);
+        if (behind) behind(name);
+      };
+      queue("make_tables", make_tables, kWindows / kThreads, kThreads);
+      queue("read_pieces", read_pieces, (all.most_pieces + kDecodingThreads - 1) / kDecodingThreads,
+            kDecodingThreads);
+      queue("transform_blocks", transform_blocks, groups_of(all.most_blocks), kThreads);
+      queue("make_pixels", make_pixels, groups_of(all.most_pixels), kThreads);
+      queue("resize_pixels", resize_pixels, groups_of(all.most_outputs), kThreads,
+            reinterpret_cast<std::uint8_t*>(out));
     }
   }
 }

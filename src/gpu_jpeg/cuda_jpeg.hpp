@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 
 #include <penstock/device/device.hpp>
 
@@ -16,8 +17,10 @@ namespace penstock::gpu_jpeg {
 /// scratch  batch.scratch_bytes(), aligned as cudaMalloc's; used until the last kernel has run. Its beginning then says which
 ///          images failed (PlacedJpegs::flag_bytes)
 /// out      what PlacedJpeg::out counts from: u8 [H, W, 3] of each image, which may lie where the image was packed
+/// behind   is called behind each kernel that was queued, with its name
 /// Errors   CudaError  a kernel could not be queued
 void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std::byte* packed,
-                   std::byte* scratch, std::byte* out, StreamHandle stream);
+                   std::byte* scratch, std::byte* out, StreamHandle stream,
+                   const std::function<void(const char*)>& behind = {});
 
 }  // namespace penstock::gpu_jpeg

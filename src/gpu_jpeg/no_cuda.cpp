@@ -18,7 +18,7 @@ std::unique_ptr<GpuBatches> open_gpu_batches(BatchDecoderOptions options) {
 }
 
 void enqueue_jpegs(const PlacedJpegs&, const PlacedJpeg*, const std::byte*, std::byte*, std::byte*,
-                   StreamHandle) {
+                   StreamHandle, const std::function<void(const char*)>&) {
   throw CudaError(kErrorNoDevice, "penstock was built without CUDA");
 }
 

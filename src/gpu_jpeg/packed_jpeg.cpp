@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "src/jpeg/decoder/entry_points.hpp"
-#include "src/jpeg/decoder/idct.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::gpu_jpeg {
@@ -30,7 +29,7 @@ void copy(const std::vector<T>& from, std::byte* to) noexcept {
 }  // namespace
 
 std::size_t scratch_bytes(const PackedJpeg& image) noexcept {
-  constexpr std::size_t kOfBlock = jpeg::kBlockSize * (sizeof(std::int16_t) + 1);
+  constexpr std::size_t kOfBlock = jpeg::kBlockSize * (sizeof(std::int16_t) + 1) + 1;
   return image.blocks() * kOfBlock + image.pixels() * jpeg::kPixelBytes + aligned(image.head_bytes);
 }
 
@@ -166,7 +165,6 @@ void JpegPacker::lay_out() {
   head_.codes = part(codes_.size() * sizeof codes_[0]);
   head_.quants = part(head_.components * sizeof(PackedQuant));
   head_.pieces = part(pieces_.size() * sizeof pieces_[0]);
-  head_.natural = part(jpeg::kBlockSize);
   head_.words = static_cast<std::uint32_t>((unstuffed_.size() + 3) / 4 + kSlackWords);
   head_.data = part(std::size_t{4} * head_.words);
   head_.bytes = end;
@@ -178,14 +176,11 @@ void JpegPacker::write(std::byte* to) const noexcept {
   copy(weights_, to + head_.vertical.weights);
   copy(codes_, to + head_.codes);
   for (std::size_t c = 0; c < head_.components; ++c) {
-    const auto& zigzag = header_.quant[header_.component[c].quant];
-    PackedQuant quant;
-    for (std::size_t i = 0; i < jpeg::kBlockSize; ++i) quant.steps[i] = zigzag[jpeg::kZigzagOf[i]];
-    std::memcpy(to + head_.quants + c * sizeof quant, &quant, sizeof quant);
+    const auto& steps = header_.quant[header_.component[c].quant];
+    static_assert(sizeof steps == sizeof(PackedQuant));
+    std::memcpy(to + head_.quants + c * sizeof steps, steps.data(), sizeof steps);
   }
   copy(pieces_, to + head_.pieces);
-  for (std::size_t i = 0; i < jpeg::kBlockSize; ++i)
-    to[head_.natural + jpeg::kZigzagOf[i]] = static_cast<std::byte>(i);
   std::memcpy(to + head_.data, unstuffed_.data(), unstuffed_.size());
   std::memset(to + head_.data + unstuffed_.size(), 0, head_.bytes - head_.data - unstuffed_.size());
 }

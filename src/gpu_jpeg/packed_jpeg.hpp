@@ -36,7 +36,7 @@ struct PackedPiece {
   std::int16_t then_dc[kPackedComponents] = {};  ///< behind the last one, where there is no slack
 };
 
-/// Of a component: steps by natural place, 8 * row + column.
+/// Of a component: steps in zigzag order.
 struct PackedQuant {
   std::uint16_t steps[jpeg::kBlockSize] = {};
 };
@@ -56,9 +56,8 @@ struct PackedJpeg {
   std::uint32_t codes = 0;   ///< jpeg::CanonicalCode
   std::uint32_t quants = 0;  ///< PackedQuant, one a component
   std::uint32_t pieces = 0;
-  std::uint32_t natural = 0;  ///< of a place in the zigzag its natural one, 64 bytes
-  std::uint32_t data = 0;     ///< big-endian bits, in words
-  std::uint32_t words = 0;    ///< of the data
+  std::uint32_t data = 0;   ///< big-endian bits, in words
+  std::uint32_t words = 0;  ///< of the data
   std::uint32_t code_count = 0;
   std::uint32_t piece_count = 0;
   std::uint8_t code[kPackedComponents][2] = {};  ///< of `codes`: DC and AC

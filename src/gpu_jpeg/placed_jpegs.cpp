@@ -10,7 +10,7 @@ namespace {
 // Images of one encoder share their tables, and mostly come together.
 constexpr std::size_t kLastOnes = 8;
 constexpr std::size_t kAlignment = 256;
-constexpr std::size_t kParts = 6;
+constexpr std::size_t kParts = 7;
 
 constexpr std::size_t aligned(std::size_t bytes, std::size_t to) noexcept {
   return (bytes + to - 1) / to * to;
@@ -24,7 +24,7 @@ void PlacedJpegs::clear() noexcept {
 }
 
 std::size_t PlacedJpegs::scratch_for(std::size_t scratch, std::size_t images) noexcept {
-  return flag_bytes(images) + scratch + images * kPackedCodes * sizeof(jpeg::SymbolTable) +
+  return flag_bytes(images) + scratch + images * kPackedCodes * sizeof(LookUp) +
          kParts * kAlignment;
 }
 
@@ -107,8 +107,9 @@ void PlacedJpegs::finish() {
     };
     const std::size_t blocks = group.coefficients;
     group.heads = part(group.heads);
-    group.tables = part(group.tables * sizeof(jpeg::SymbolTable));
+    group.tables = part(group.tables * sizeof(LookUp));
     group.coefficients = part(blocks * jpeg::kBlockSize * sizeof(std::int16_t));
+    group.parts = part(blocks);
     group.samples = part(blocks * jpeg::kBlockSize);
     group.pixels = part(group.pixels * jpeg::kPixelBytes);
     group.end = end;

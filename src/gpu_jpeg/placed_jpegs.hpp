@@ -10,6 +10,18 @@
 
 namespace penstock::gpu_jpeg {
 
+/// Codes that a look-up in a window cannot tell have one of these lengths.
+inline constexpr std::size_t kLongCodes = 16 - jpeg::kWindowBits;
+
+/// A Huffman code as kernels read it, copied by 16 bytes.
+struct LookUp {
+  std::uint16_t entries[jpeg::kWindows];
+  std::uint32_t limit[kLongCodes];  ///< CanonicalCode's, of long codes
+  std::int32_t offset[kLongCodes];
+  std::uint8_t symbols[256];
+};
+static_assert(sizeof(LookUp) % 16 == 0);
+
 /// Where a packed JPEG lies, where its pixels go, and which parts of the scratch memory are its.
 struct PlacedJpeg {
   std::uint64_t packed = 0;  ///< in bytes from where the batch's packed JPEGs are counted
@@ -30,6 +42,7 @@ struct JpegGroup {
   std::size_t heads = 0;
   std::size_t tables = 0;
   std::size_t coefficients = 0;
+  std::size_t parts = 0;  ///< a byte a block
   std::size_t samples = 0;
   std::size_t pixels = 0;
   std::size_t end = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include <cuda_runtime_api.h>
@@ -44,6 +45,26 @@ template <class T>
 T __ldg(const T* address) {
   return *address;
 }
+
+// Addresses in shared memory have 32 bits: they are counted from here.
+alignas(1024) inline std::byte simulated_shared_memory[1];
+inline std::size_t __cvta_generic_to_shared(const void* address) {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(address) -
+                                    reinterpret_cast<std::uintptr_t>(simulated_shared_memory));
+}
+inline void* __cvta_shared_to_generic(std::size_t address) {
+  return reinterpret_cast<void*>(
+      reinterpret_cast<std::uintptr_t>(simulated_shared_memory) +
+      static_cast<std::uintptr_t>(static_cast<std::int32_t>(static_cast<std::uint32_t>(address))));
+}
+// Copies are over at once, and misaligned ones are a fault as on a GPU.
+inline void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
+  if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % bytes != 0)
+    std::abort();
+  std::memcpy(to, from, bytes);
+}
+inline void __pipeline_commit() {}
+inline void __pipeline_wait_prior(std::size_t) {}
 
 template <class T>
 T __shfl_sync(unsigned mask, T value, int from, int width = 32) {
@@ -91,6 +112,17 @@ inline int __popc(unsigned value) { return __builtin_popcount(value); }
 inline int __popcll(unsigned long long value) { return __builtin_popcountll(value); }
 inline int __clz(int value) {
   return value == 0 ? 32 : __builtin_clz(static_cast<unsigned>(value));
+}
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  const std::uint64_t both = std::uint64_t{high} << 32 | low;
+  return static_cast<unsigned>(both << (shift & 31) >> 32);
+}
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
+  const std::uint64_t both = std::uint64_t{high} << 32 | low;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    result |= static_cast<unsigned>(both >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+  return result;
 }
 inline int __ffs(int value) { return __builtin_ffs(value); }
 

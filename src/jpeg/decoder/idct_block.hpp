@@ -87,11 +87,11 @@ PENSTOCK_HOST_DEVICE inline void pass(std::int16_t* at, std::ptrdiff_t step) {
 // just zeros after a sum has wrapped around.
 PENSTOCK_HOST_DEVICE inline void transform(std::int16_t* work, bool first_row_only,
                                            std::uint8_t* out, std::ptrdiff_t stride) {
-  for (int x = 0; x < 8; ++x) {
-    if (first_row_only)
+  if (first_row_only) {
+    for (int x = 0; x < 8; ++x)
       for (int y = 7; y >= 0; --y) work[8 * y + x] = wrap(work[x] << kPass1Bits);
-    else
-      pass<kShift1>(work + x, 8);
+  } else {
+    for (int x = 0; x < 8; ++x) pass<kShift1>(work + x, 8);
   }
   for (int y = 0; y < 8; ++y) {
     pass<kShift2>(work + 8 * y, 1);
