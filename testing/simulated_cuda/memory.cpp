@@ -296,7 +296,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   return call("cudaMalloc", Needs::context | Needs::no_capture, [&](Machine& machine) {
     *pointer = nullptr;
     if (bytes == 0) return cudaSuccess;
-    const int index = this_thread().device;
+    const int index = this_thread().device();
     Device& device = machine.devices[static_cast<std::size_t>(index)];
     const std::size_t mapped = (bytes + kPage - 1) / kPage * kPage;
     if (device.allocated + bytes > kMemory) return cudaErrorMemoryAllocation;

@@ -34,6 +34,22 @@ int current_device() {
   return device;
 }
 
+// The driver's function, which does not make a context to answer.
+void* current_context() {
+  using GetContext = int (*)(void**);
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+  device::check(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &function, 7000,
+                                                 cudaEnableDefault, &found));
+#else
+  device::check(cudaGetDriverEntryPoint("cuCtxGetCurrent", &function, cudaEnableDefault, &found));
+#endif
+  void* context = nullptr;
+  EXPECT_EQ(reinterpret_cast<GetContext>(function)(&context), 0);
+  return context;
+}
+
 // One slot through a transfer of its own, read on `stream`.
 struct OneSlice {
   explicit OneSlice(int index, std::size_t slots = 1)
@@ -76,6 +92,42 @@ TEST_F(CudaRulesGpu, TheCallersDeviceIsWhatItWas) {
   slice->wait_on(own.get());
   slice->synchronize();
   EXPECT_EQ(current_device(), 0);
+}
+
+// A thread's device, once it was another, would be that one again at the next call: cudaGetDevice() is no way to see
+// whether a device is current.
+TEST_F(CudaRulesGpu, AThreadThatHadNoContextHasNoneAfterwards) {
+  for (const int index : {0, static_cast<int>(gpu_count()) - 1}) {
+    const device::CudaStream stream(index);
+    std::thread([&] {
+      for (int k = 0; k < 3; ++k) {
+        {
+          const device::CurrentDevice current(index);
+          device::check(cudaStreamSynchronize(stream.get()));
+          EXPECT_EQ(current_device(), index);
+        }
+        EXPECT_EQ(current_context(), nullptr) << "cuda:" << index << ", time " << k;
+        EXPECT_EQ(current_device(), 0);
+        EXPECT_TRUE(stream.is_over());
+        EXPECT_EQ(current_context(), nullptr) << "cuda:" << index << ", time " << k;
+      }
+    }).join();
+  }
+}
+
+TEST_F(CudaRulesGpu, AThreadsContextIsTheSameAfterwards) {
+  const int other = static_cast<int>(gpu_count()) - 1;
+  void* const before = current_context();
+  {
+    const device::CurrentDevice current(other);
+    const device::CurrentDevice again(0);
+    EXPECT_EQ(current_context(), before);
+    EXPECT_EQ(current_device(), 0);
+  }
+  EXPECT_EQ(current_context(), before);
+  EXPECT_THROW(const device::CurrentDevice none(other + 1), CudaError);
+  EXPECT_THROW(const device::CurrentDevice none(-1), CudaError);
+  EXPECT_EQ(current_context(), before);
 }
 
 // Whoever is captured in torch's default mode must not notice a loader on another thread: what is made, used and
