@@ -29,7 +29,7 @@ Function driver_function(const char* name) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
-  constexpr unsigned kSince = 7000;
+  constexpr unsigned kSince = 9020;
   check(cudaGetDriverEntryPointByVersion(name, &function, kSince, cudaEnableDefault, &found));
 #else
   check(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
@@ -74,12 +74,26 @@ class Driver {
     known = context;
     return context;
   }
+  [[nodiscard]] int device_of(cudaStream_t stream) const {
+    int device = 0;
+    void* context = nullptr;
+    void* const before = current();
+    check_driver(get_stream_context_(stream, &context));
+    set_current(context);
+    const int status = get_current_device_(&device);
+    set_current(before);
+    check_driver(status);
+    return device;
+  }
 
  private:
   Driver() { check_driver(driver_function<int (*)(unsigned)>("cuInit")(0)); }
 
   int (*get_current_)(void**) = driver_function<int (*)(void**)>("cuCtxGetCurrent");
   int (*set_current_)(void*) = driver_function<int (*)(void*)>("cuCtxSetCurrent");
+  int (*get_current_device_)(int*) = driver_function<int (*)(int*)>("cuCtxGetDevice");
+  int (*get_stream_context_)(cudaStream_t, void**) =
+      driver_function<int (*)(cudaStream_t, void**)>("cuStreamGetCtx");
   int (*get_device_)(int*, int) = driver_function<int (*)(int*, int)>("cuDeviceGet");
   int (*retain_)(void**, int) = driver_function<int (*)(void**, int)>("cuDevicePrimaryCtxRetain");
   std::array<std::atomic<void*>, 256> primary_{};
@@ -113,6 +127,18 @@ void CurrentDevice::restore() noexcept {
   } catch (const CudaError&) {
     // Its owner has destroyed it meanwhile.
   }
+}
+
+int device_of_stream(cudaStream_t stream) {
+#if CUDART_VERSION >= 12080
+  int device = 0;
+  const cudaError_t status = cudaStreamGetDevice(stream, &device);
+  if (status == cudaSuccess) return device;
+  (void)cudaGetLastError();
+  // A driver of CUDA 12.7 or earlier, which programs of a later CUDA 12 run on.
+  if (status != cudaErrorCallRequiresNewerDriver) check(status);
+#endif
+  return Driver::get().device_of(stream);
 }
 
 bool is_capturing(cudaStream_t stream) {

@@ -35,6 +35,9 @@ class CurrentDevice {
   bool changed_ = false;
 };
 
+/// The device of a stream that somebody has made: of no default stream.
+[[nodiscard]] int device_of_stream(cudaStream_t stream);
+
 /// Whether the stream takes part in a capture.
 [[nodiscard]] bool is_capturing(cudaStream_t stream);
 

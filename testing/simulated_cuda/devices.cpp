@@ -89,6 +89,20 @@ int set_current_context(void* context) {
   return kDriverInvalidValue;
 }
 
+int get_current_device(int* device) {
+  const Guard guard(Machine::get().lock);
+  *device = this_thread().context;
+  return *device >= 0 ? kDriverSuccess : kDriverInvalidContext;
+}
+
+int get_stream_context(cudaStream_t stream, void** context) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  if (this_thread().context < 0) return kDriverInvalidContext;
+  *context = context_of(machine, stream_of(machine, stream, "cuStreamGetCtx", false).device);
+  return kDriverSuccess;
+}
+
 struct DriverFunction {
   std::string_view name;
   void* function;
@@ -99,6 +113,8 @@ const DriverFunction kDriverFunctions[] = {
     {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain_primary_context)},
     {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(&primary_context_state)},
     {"cuCtxGetCurrent", reinterpret_cast<void*>(&get_current_context)},
+    {"cuCtxGetDevice", reinterpret_cast<void*>(&get_current_device)},
+    {"cuStreamGetCtx", reinterpret_cast<void*>(&get_stream_context)},
     {"cuCtxSetCurrent", reinterpret_cast<void*>(&set_current_context)},
 };
 
@@ -114,6 +130,8 @@ constexpr ErrorName kErrors[] = {
     {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
     {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
      "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorCallRequiresNewerDriver, "cudaErrorCallRequiresNewerDriver",
+     "API call is not supported in the installed CUDA driver"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},

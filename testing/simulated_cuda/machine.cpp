@@ -533,6 +533,7 @@ void repair() {
     for (auto& [begin, allocation] : device.allocations) {
       set_open(allocation, false);
       machine.forget_memory(allocation);
+      device.gone.insert(begin);
     }
     device.allocations.clear();
     device.allocated = 0;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -111,7 +112,8 @@ struct Device {
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
   std::vector<Stream*> streams;  // all of them, for as long as they may hold something
   std::map<const std::byte*, Allocation> allocations;
-  std::byte* region = nullptr;  // addresses; never used twice
+  std::set<const std::byte*> gone;  // with the device, when it was lost; freeing it is no mistake
+  std::byte* region = nullptr;      // addresses; never used twice
   std::size_t region_used = 0;
   std::size_t allocated = 0;
 };

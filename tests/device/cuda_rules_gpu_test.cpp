@@ -1,6 +1,7 @@
 // What the library leaves alone, and what it says when CUDA fails: contexts, the current device, captures, pending and
 // sticky errors.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -40,7 +41,7 @@ void* current_context() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
-  device::check(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &function, 7000,
+  device::check(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &function, 9020,
                                                  cudaEnableDefault, &found));
 #else
   device::check(cudaGetDriverEntryPoint("cuCtxGetCurrent", &function, cudaEnableDefault, &found));
@@ -209,6 +210,29 @@ TEST_F(CudaRulesGpu, ADriverThatDoesNotWorkIsNoReasonToTakeTheHost) {
   simulated_cuda::fail_every_call("cudaGetDeviceCount", cudaErrorNoDevice);
   EXPECT_EQ(gpu_count(), 0);
   EXPECT_EQ(all_gpus_or_host(), host_devices(1));
+}
+
+// cudaStreamGetDevice is of CUDA 12.8, and programs that were built with it run on earlier drivers of CUDA 12.
+TEST_F(CudaRulesGpu, AnOlderDriverDoesNotSayAStreamsDeviceToTheRuntime) {
+  simulated_cuda::fail_every_call("cudaStreamGetDevice", cudaErrorCallRequiresNewerDriver);
+  const int other = static_cast<int>(gpu_count()) - 1;
+  const device::CudaStream reader(other);
+  const device::CudaStream next(0);
+  OneSlice one(0);
+  auto slice = one.deliver();
+  slice->wait_on(reader.get());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  std::atomic<bool> is_read = false;
+  ASSERT_TRUE(simulated_cuda::enqueue_polled(reader.get(), "a long kernel", [&] {
+    return is_read ? simulated_cuda::Polled::over : simulated_cuda::Polled::waits;
+  }));
+  slice.reset();
+  slice = one.deliver();
+  slice->wait_on(next.get());
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(next.is_over()) << "the place is overwritten while it is read";
+  is_read = true;
+  slice->synchronize();
 }
 
 TEST_F(CudaRulesGpu, ALostDeviceEndsTheWaitForItsPlaces) {
