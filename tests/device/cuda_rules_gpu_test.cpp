@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -129,6 +133,34 @@ TEST_F(CudaRulesGpu, AThreadsContextIsTheSameAfterwards) {
   EXPECT_THROW(const device::CurrentDevice none(other + 1), CudaError);
   EXPECT_THROW(const device::CurrentDevice none(-1), CudaError);
   EXPECT_EQ(current_context(), before);
+}
+
+// The kernel's flags of the mapping that holds the address.
+std::string flags_of(const void* address) {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream smaps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      here = begin <= place && place < end;
+    else if (here && line.starts_with("VmFlags:"))
+      return line + ' ';
+  }
+  return {};
+}
+
+// A child's pages would be copies, at once or when the parent writes next: then it is the parent that has others than
+// those that the GPU reads.
+TEST_F(CudaRulesGpu, AForkedProcessHasNoPinnedMemory) {
+  OneSlice one(0, 3);
+  const auto bytes = one.memory->bytes();
+  EXPECT_THAT(flags_of(bytes.data()), HasSubstr(" dc "));
+  EXPECT_THAT(flags_of(&bytes.back()), HasSubstr(" dc "));
+  const auto plain = staging::HostMemory::make(kBytes);
+  std::ranges::fill(plain->bytes(), std::byte{7});
+  EXPECT_THAT(flags_of(plain->bytes().data()), testing::Not(HasSubstr(" dc ")));
 }
 
 // Whoever is captured in torch's default mode must not notice a loader on another thread: what is made, used and
