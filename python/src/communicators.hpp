@@ -47,12 +47,15 @@ class WatchedCommunicator final : public Communicator {
 [[nodiscard]] std::unique_ptr<Communicator> lone_communicator(const Device& device);
 
 /// Calls without the GIL. Ctrl-C, or what else a signal handler raises, makes this process leave
-/// the group: the call ends, the others are told, and the communicator can no longer be used.
+/// the group: the call ends, the others are told, and the communicator can no longer be used. On
+/// CUDA devices, where calls only queue, it is this thread that calls: a stream's handle may mean
+/// the calling thread's own stream.
 ///
 /// Errors  what a signal handler raises, KeyboardInterrupt; what `call` throws
 template <class Call>
 auto interruptibly(const WatchedCommunicator& communicator, Call&& call) {
-  if (communicator.size() == 1) return without_gil(call);
+  if (communicator.size() == 1 || communicator.device().kind == Device::Kind::cuda)
+    return without_gil(call);
   return call_elsewhere([&] { return call(); }, [] {},
                         [&] { communicator.leave_all("was interrupted"); });
 }

@@ -306,7 +306,7 @@ it, as is one that is dead or late. After an error or Ctrl-C a communicator cann
 later calls raise the same error. f16 and bf16 are summed in f32; on the host values are added in
 the order of the ranks, so that results are the same in every run.
 
-Threads  one at a time. Waiting releases the GIL, and Ctrl-C ends it. Not after a fork.
+Threads  one at a time. Waiting releases the GIL, and Ctrl-C ends it, on GPUs when the timeout does. Not after a fork.
 Errors   SyncError   a peer died, timed out, ended, or made another call; names it
          ValueError  not memory that can be written to, or on another device; nothing was sent)")
       .def_prop_ro("rank", [](const PyCommunicator& self) { return self.held.get()->rank(); })
@@ -531,8 +531,6 @@ void make_gradient_sync(PyGradientSync* self, nb::handle gradients, PyCommunicat
 bool wait(PyGradientSync& self, std::optional<std::uintptr_t> stream) {
   const auto sync = self.held.use();
   const StreamHandle to = self.named.tensors.front().stream(stream);
-  if (self.communicator->device().kind == Device::Kind::cuda)  // queues, and waits for nothing
-    return without_gil([&] { return sync->wait(to); });
   return interruptibly(*self.communicator, [&] { return sync->wait(to); });
 }
 

@@ -182,6 +182,53 @@ except SyncError as error:
     assert "process 1" in found[0] and not found[1]
 
 
+# On another thread the handle would name another stream.
+@gpus
+def test_a_threads_own_stream_is_that_of_who_calls():
+    found = outputs(
+        """
+import ctypes
+import penstock as ps
+for name in ("libpenstock_simulated_cuda.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so"):
+    try:
+        cuda = ctypes.CDLL(name)
+        break
+    except OSError:
+        continue
+else:
+    sys.exit("no CUDA runtime")
+group = connect(device=f"cuda:{rank}")
+loader = ps.memory({"x": np.ones((8, 2), np.float32)}).batch(8).prefetch_to_devices(f"cuda:{rank}").loader()
+values = next(loader)["x"]
+assert cuda.cudaSetDevice(rank) == 0 and cuda.cudaDeviceSynchronize() == 0
+own = ctypes.c_void_p(2)
+result = np.zeros((4, 2), np.float32)  # half a batch each
+
+
+def read():
+    to, origin = ctypes.c_void_p(result.ctypes.data), ctypes.c_void_p(values.address)
+    assert cuda.cudaMemcpyAsync(to, origin, ctypes.c_size_t(result.nbytes), 4, own) == 0
+    assert cuda.cudaStreamSynchronize(own) == 0
+    return result.sum()
+
+
+group.barrier()
+for expected in (16, 32):
+    if rank == 1:
+        time.sleep(0.3)
+    group.all_reduce(values, stream=2)
+    assert read() == expected, (expected, result.sum())
+group.broadcast(values, stream=2)
+assert read() == 32
+broadcast_state([values], group, stream=2)
+assert read() == 32
+group.barrier()
+group.check()
+"""
+    )
+    assert found == ["", ""]
+
+
 def test_a_communicator_does_not_live_through_a_fork():
     run_python(
         """

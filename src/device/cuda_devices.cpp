@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <penstock/core/error.hpp>
 #include <penstock/device/device.hpp>
@@ -73,6 +74,9 @@ void require_device(int index) {
 std::shared_ptr<void> pin_host_memory(std::span<std::byte> bytes, int index) {
   const CurrentDevice current(index);
   check(cudaHostRegister(bytes.data(), bytes.size(), cudaHostRegisterPortable));
+  // A forked process must not share these pages: when this one writes next it would get others than the device reads.
+  // Newer kernels (5.12) copy them all at the fork instead. The driver's own pinned memory is kept from children, too.
+  (void)madvise(bytes.data(), bytes.size(), MADV_DONTFORK);
   return {bytes.data(), [index](void* data) {
             try {
               const CurrentDevice unpinning(index);

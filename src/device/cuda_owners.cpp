@@ -1,5 +1,7 @@
 #include "src/device/cuda_owners.hpp"
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -21,61 +23,122 @@ void check(cudaError_t status, std::source_location where) {
 
 namespace {
 
-// A function of the driver, which the runtime finds; nullptr where it has none of that name.
+// A function of the driver, which the runtime finds.
 template <class Function>
 Function driver_function(const char* name) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
-  constexpr unsigned kSince = 7000;
-  const cudaError_t status =
-      cudaGetDriverEntryPointByVersion(name, &function, kSince, cudaEnableDefault, &found);
+  constexpr unsigned kSince = 9020;
+  check(cudaGetDriverEntryPointByVersion(name, &function, kSince, cudaEnableDefault, &found));
 #else
-  const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
+  check(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
 #endif
-  if (status == cudaSuccess && function != nullptr) return reinterpret_cast<Function>(function);
-  (void)cudaGetLastError();
-  return nullptr;
+  if (function == nullptr)
+    throw CudaError(cudaErrorCallRequiresNewerDriver, fmt::format("the driver has no {}", name));
+  return reinterpret_cast<Function>(function);
 }
 
-// The thread's context. Going back to a device by cudaSetDevice would make one there, of some hundred megabytes, on a
-// thread whose device was 0 only because nothing had been said. CUresult is an int.
-using GetContext = int (*)(void** context);
-using SetContext = int (*)(void* context);
+// What CUresult says, which is an int; the runtime's codes are the same ones.
+void check_driver(int status, std::source_location where = std::source_location::current()) {
+  check(static_cast<cudaError_t>(status), where);
+}
 
-GetContext get_context() {
-  static const auto function = driver_function<GetContext>("cuCtxGetCurrent");
-  return function;
-}
-SetContext set_context() {
-  static const auto function = driver_function<SetContext>("cuCtxSetCurrent");
-  return function;
-}
+// The driver's contexts (CUcontext). Most calls of the runtime, cudaSetDevice among them, make a context of some
+// hundred megabytes on a thread's device, which is 0 where nothing has been said; these calls make none but the one
+// that is asked for, and leave that device as it is.
+class Driver {
+ public:
+  static Driver& get() {
+    static Driver driver;
+    return driver;
+  }
+
+  [[nodiscard]] void* current() const {
+    void* context = nullptr;
+    check_driver(get_current_(&context));
+    return context;
+  }
+  void set_current(void* context) const { check_driver(set_current_(context)); }
+
+  /// Makes the device's primary context, which the runtime uses.
+  [[nodiscard]] void* context_of(int index) {
+    if (index < 0 || static_cast<std::size_t>(index) >= primary_.size())
+      check(cudaErrorInvalidDevice);
+    std::atomic<void*>& known = primary_[static_cast<std::size_t>(index)];
+    if (void* const context = known.load()) return context;
+    int device = 0;
+    void* context = nullptr;
+    check_driver(get_device_(&device, index));
+    check_driver(retain_(&context, device));  // until the process ends, as the runtime does
+    known = context;
+    return context;
+  }
+  [[nodiscard]] int device_of(cudaStream_t stream) const {
+    int device = 0;
+    void* context = nullptr;
+    void* const before = current();
+    check_driver(get_stream_context_(stream, &context));
+    set_current(context);
+    const int status = get_current_device_(&device);
+    set_current(before);
+    check_driver(status);
+    return device;
+  }
+
+ private:
+  Driver() { check_driver(driver_function<int (*)(unsigned)>("cuInit")(0)); }
+
+  int (*get_current_)(void**) = driver_function<int (*)(void**)>("cuCtxGetCurrent");
+  int (*set_current_)(void*) = driver_function<int (*)(void*)>("cuCtxSetCurrent");
+  int (*get_current_device_)(int*) = driver_function<int (*)(int*)>("cuCtxGetDevice");
+  int (*get_stream_context_)(cudaStream_t, void**) =
+      driver_function<int (*)(cudaStream_t, void**)>("cuStreamGetCtx");
+  int (*get_device_)(int*, int) = driver_function<int (*)(int*, int)>("cuDeviceGet");
+  int (*retain_)(void**, int) = driver_function<int (*)(void**, int)>("cuDevicePrimaryCtxRetain");
+  std::array<std::atomic<void*>, 256> primary_{};
+};
 
 }  // namespace
 
 CurrentDevice::CurrentDevice(int index) {
-  check(cudaThreadExchangeStreamCaptureMode(&mode_));
+  Driver& driver = Driver::get();
+  previous_ = driver.current();
+  void* const own = driver.context_of(index);
+  changed_ = previous_ != own;
+  if (changed_) driver.set_current(own);
   try {
-    check(cudaGetDevice(&previous_));
-    if (previous_ == index) return;
-    if (get_context() != nullptr && get_context()(&context_) != 0) context_ = nullptr;
-    check(cudaSetDevice(index));
-    changed_ = true;
+    check(cudaThreadExchangeStreamCaptureMode(&mode_));
   } catch (...) {
-    (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    restore();
     throw;
   }
 }
 
 CurrentDevice::~CurrentDevice() {
-  if (changed_) {
-    if (set_context() != nullptr)
-      (void)set_context()(context_);
-    else
-      (void)cudaSetDevice(previous_);
-  }
   (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+  restore();
+}
+
+void CurrentDevice::restore() noexcept {
+  if (!changed_) return;
+  try {
+    Driver::get().set_current(previous_);
+  } catch (const CudaError&) {
+    // Its owner has destroyed it meanwhile.
+  }
+}
+
+int device_of_stream(cudaStream_t stream) {
+#if CUDART_VERSION >= 12080
+  int device = 0;
+  const cudaError_t status = cudaStreamGetDevice(stream, &device);
+  if (status == cudaSuccess) return device;
+  (void)cudaGetLastError();
+  // A driver of CUDA 12.7 or earlier, which programs of a later CUDA 12 run on.
+  if (status != cudaErrorCallRequiresNewerDriver) check(status);
+#endif
+  return Driver::get().device_of(stream);
 }
 
 bool is_capturing(cudaStream_t stream) {

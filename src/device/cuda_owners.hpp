@@ -16,8 +16,8 @@ namespace device {
 /// Throws CudaError with CUDA's words and the place when `status` is an error.
 void check(cudaError_t status, std::source_location where = std::source_location::current());
 
-/// Makes a device current for a scope; afterwards the thread has what it had before, be it no context at all. Calls in
-/// the scope do not disturb a capture of the caller's streams, on whichever thread and in whichever mode it is.
+/// Makes a device current for a scope; afterwards the thread has the context that it had before, be it none at all. No
+/// other device gets a context. Calls in the scope do not disturb a capture of the caller's streams, on whichever thread and in whichever mode it is.
 ///
 /// Errors  CudaError  there is no such device, or it is lost
 class CurrentDevice {
@@ -28,11 +28,15 @@ class CurrentDevice {
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
+  void restore() noexcept;
+
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-  int previous_ = 0;
-  void* context_ = nullptr;  // CUcontext
+  void* previous_ = nullptr;  // CUcontext
   bool changed_ = false;
 };
+
+/// The device of a stream that somebody has made: of no default stream.
+[[nodiscard]] int device_of_stream(cudaStream_t stream);
 
 /// Whether the stream takes part in a capture.
 [[nodiscard]] bool is_capturing(cudaStream_t stream);

@@ -247,13 +247,9 @@ std::size_t CudaSlice::reader_done_on(int device) {
 
 // Default streams are those of this slice's device, which is current.
 int CudaSlice::device_of(cudaStream_t stream) const {
-  int device = state_->device_index;
-#if CUDART_VERSION >= 12080
   const bool is_default =
       stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
-  if (!is_default) check(cudaStreamGetDevice(stream, &device));
-#endif
-  return device;
+  return is_default ? state_->device_index : device_of_stream(stream);
 }
 
 void CudaSlice::wait_on(StreamHandle stream) {

@@ -117,7 +117,7 @@ using namespace penstock::simulated_cuda;
 extern "C" {
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  return call("cudaThreadExchangeStreamCaptureMode", Needs::nothing, [&](Machine&) {
+  return call("cudaThreadExchangeStreamCaptureMode", Needs::context, [&](Machine&) {
     std::swap(*mode, this_thread().mode);
     return cudaSuccess;
   });
@@ -141,7 +141,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* result) {
-  return call("cudaStreamEndCapture", Needs::nothing, [&](Machine& machine) {
+  return call("cudaStreamEndCapture", Needs::context, [&](Machine& machine) {
     *result = nullptr;
     Stream& stream = stream_of(machine, handle, "cudaStreamEndCapture", false);
     Capture* const capture = stream.capture;
@@ -183,7 +183,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* result) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  return call("cudaStreamIsCapturing", Needs::nothing, [&](Machine& machine) {
+  return call("cudaStreamIsCapturing", Needs::context, [&](Machine& machine) {
     Stream& stream = stream_of(machine, handle, "cudaStreamIsCapturing", false);
     if (const cudaError_t refused = refuse_implicit(machine, stream); refused != cudaSuccess)
       return refused;
@@ -217,7 +217,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t handle) {
-  return call("cudaGraphDestroy", Needs::nothing, [&](Machine& machine) {
+  return call("cudaGraphDestroy", Needs::context, [&](Machine& machine) {
     Graph& graph = graph_of(machine.graphs, handle, "cudaGraphDestroy");
     machine.graphs.erase(&graph);
     delete &graph;
@@ -226,7 +226,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t handle) {
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle) {
-  return call("cudaGraphExecDestroy", Needs::nothing, [&](Machine& machine) {
+  return call("cudaGraphExecDestroy", Needs::context, [&](Machine& machine) {
     Graph& graph = graph_of(machine.graph_execs, handle, "cudaGraphExecDestroy");
     machine.graph_execs.erase(&graph);
     delete &graph;

@@ -2,10 +2,11 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "machine.hpp"
 
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int kDriverSuccess = 0;
 constexpr int kDriverInvalidValue = 1;
+constexpr int kDriverNotInitialized = 3;
+constexpr int kDriverNoDevice = 100;
 constexpr int kDriverInvalidDevice = 101;
 constexpr int kDriverInvalidContext = 201;
 
@@ -23,11 +26,38 @@ void* context_of(Machine& machine, int device) {
   return &machine.devices[static_cast<std::size_t>(device)];
 }
 
+// For a driver's function: whether there is such a device, and this is not the child of a process that used CUDA.
+int look_at(Machine& machine, int device) {
+  if (machine.process != ::getpid()) return kDriverNotInitialized;
+  const bool exists = device >= 0 && static_cast<std::size_t>(device) < machine.devices.size();
+  return exists ? kDriverSuccess : kDriverInvalidDevice;
+}
+
+int init(unsigned) {
+  const Machine& machine = Machine::get();
+  return machine.process != ::getpid() ? kDriverNotInitialized
+         : machine.devices.empty()     ? kDriverNoDevice
+                                       : kDriverSuccess;
+}
+
+int get_device(int* device, int ordinal) {
+  *device = ordinal;
+  return look_at(Machine::get(), ordinal);
+}
+
+int retain_primary_context(void** context, int device) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  if (const int status = look_at(machine, device); status != kDriverSuccess) return status;
+  const Device& used = machine.use(device);
+  *context = context_of(machine, device);
+  return used.lost;
+}
+
 int primary_context_state(int device, unsigned* flags, int* active) {
   Machine& machine = Machine::get();
   const Guard guard(machine.lock);
-  if (device < 0 || static_cast<std::size_t>(device) >= machine.devices.size())
-    return kDriverInvalidDevice;
+  if (const int status = look_at(machine, device); status != kDriverSuccess) return status;
   *flags = 0;
   *active = machine.devices[static_cast<std::size_t>(device)].has_context ? 1 : 0;
   return kDriverSuccess;
@@ -36,29 +66,57 @@ int primary_context_state(int device, unsigned* flags, int* active) {
 int get_current_context(void** context) {
   Machine& machine = Machine::get();
   const Guard guard(machine.lock);
-  const int device = this_thread().device;
-  // A thread that has made no call has no context, though its device is 0.
-  *context = this_thread().has_current ? context_of(machine, device) : nullptr;
+  if (machine.process != ::getpid()) return kDriverNotInitialized;
+  const int device = this_thread().context;
+  *context = device >= 0 ? context_of(machine, device) : nullptr;
   return kDriverSuccess;
 }
 
 int set_current_context(void* context) {
   Machine& machine = Machine::get();
   const Guard guard(machine.lock);
+  if (machine.process != ::getpid()) return kDriverNotInitialized;
   if (context == nullptr) {
-    this_thread().has_current = false;
-    this_thread().device = 0;
+    this_thread().context = -1;
     return kDriverSuccess;
   }
   for (std::size_t device = 0; device < machine.devices.size(); ++device)
     if (&machine.devices[device] == context) {
       if (!machine.devices[device].has_context) return kDriverInvalidContext;
-      this_thread().device = static_cast<int>(device);
-      this_thread().has_current = true;
+      this_thread().context = static_cast<int>(device);
       return kDriverSuccess;
     }
   return kDriverInvalidValue;
 }
+
+int get_current_device(int* device) {
+  const Guard guard(Machine::get().lock);
+  *device = this_thread().context;
+  return *device >= 0 ? kDriverSuccess : kDriverInvalidContext;
+}
+
+int get_stream_context(cudaStream_t stream, void** context) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  if (this_thread().context < 0) return kDriverInvalidContext;
+  *context = context_of(machine, stream_of(machine, stream, "cuStreamGetCtx", false).device);
+  return kDriverSuccess;
+}
+
+struct DriverFunction {
+  std::string_view name;
+  void* function;
+};
+const DriverFunction kDriverFunctions[] = {
+    {"cuInit", reinterpret_cast<void*>(&init)},
+    {"cuDeviceGet", reinterpret_cast<void*>(&get_device)},
+    {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain_primary_context)},
+    {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(&primary_context_state)},
+    {"cuCtxGetCurrent", reinterpret_cast<void*>(&get_current_context)},
+    {"cuCtxGetDevice", reinterpret_cast<void*>(&get_current_device)},
+    {"cuStreamGetCtx", reinterpret_cast<void*>(&get_stream_context)},
+    {"cuCtxSetCurrent", reinterpret_cast<void*>(&set_current_context)},
+};
 
 struct ErrorName {
   cudaError_t error;
@@ -72,6 +130,8 @@ constexpr ErrorName kErrors[] = {
     {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
     {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver",
      "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorCallRequiresNewerDriver, "cudaErrorCallRequiresNewerDriver",
+     "API call is not supported in the installed CUDA driver"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
@@ -127,7 +187,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 
 cudaError_t cudaGetDevice(int* device) {
   return call("cudaGetDevice", Needs::nothing, [&](Machine&) {
-    *device = this_thread().device;
+    *device = this_thread().device();
     return cudaSuccess;
   });
 }
@@ -137,8 +197,8 @@ cudaError_t cudaSetDevice(int device) {
   return call("cudaSetDevice", Needs::nothing, [&](Machine& machine) {
     if (device < 0 || static_cast<std::size_t>(device) >= machine.devices.size())
       return cudaErrorInvalidDevice;
-    this_thread().device = device;
-    this_thread().has_current = true;
+    this_thread().ordinal = device;
+    this_thread().context = device;
     return machine.use(device).lost;
   });
 }
@@ -157,12 +217,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
                                              unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
   return call("cudaGetDriverEntryPointByVersion", Needs::nothing, [&](Machine&) {
-    const std::string name = symbol;
     *function = nullptr;
-    if (name == "cuDevicePrimaryCtxGetState")
-      *function = reinterpret_cast<void*>(&primary_context_state);
-    if (name == "cuCtxGetCurrent") *function = reinterpret_cast<void*>(&get_current_context);
-    if (name == "cuCtxSetCurrent") *function = reinterpret_cast<void*>(&set_current_context);
+    for (const DriverFunction& known : kDriverFunctions)
+      if (known.name == symbol) *function = known.function;
     if (result != nullptr)
       *result =
           *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
@@ -187,7 +244,7 @@ cudaError_t cudaGetLastError() {
   ThreadState& thread = this_thread();
   const cudaError_t error = std::exchange(thread.last_error, cudaSuccess);
   if (machine.devices.empty()) return error;
-  const cudaError_t lost = machine.devices[static_cast<std::size_t>(thread.device)].lost;
+  const cudaError_t lost = machine.devices[static_cast<std::size_t>(thread.device())].lost;
   return lost != cudaSuccess ? lost : error;
 }
 

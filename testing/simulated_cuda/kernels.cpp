@@ -277,7 +277,7 @@ cudaError_t submit_kernel(const char* name, cudaStream_t handle,
     if (fault == cudaErrorInvalidConfiguration || fault == cudaErrorLaunchOutOfResources)
       return fault;
     Stream& stream = stream_of(machine, handle, name, false);
-    const int device = this_thread().device;
+    const int device = this_thread().device();
     if (stream.device != device) return cudaErrorInvalidResourceHandle;
     Node node{.name = name, .make = {}, .after = {}, .opens = std::uint64_t{1} << device};
     if (fault != cudaSuccess) {

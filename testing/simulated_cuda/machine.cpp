@@ -453,8 +453,8 @@ cudaError_t begin_call(const char* function, Needs needs) {
   if (const cudaError_t fault = machine.fault_of(function); fault != cudaSuccess) return fault;
   if (has(needs, Needs::context)) {
     if (machine.devices.empty()) return cudaErrorNoDevice;
-    const Device& device = machine.use(thread.device);
-    thread.has_current = true;
+    thread.context = thread.device();
+    const Device& device = machine.use(thread.context);
     if (device.lost != cudaSuccess) return device.lost;
   }
   if (has(needs, Needs::no_capture))
@@ -533,6 +533,7 @@ void repair() {
     for (auto& [begin, allocation] : device.allocations) {
       set_open(allocation, false);
       machine.forget_memory(allocation);
+      device.gone.insert(begin);
     }
     device.allocations.clear();
     device.allocated = 0;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -111,7 +112,8 @@ struct Device {
   std::map<std::thread::id, std::unique_ptr<Stream>> per_thread;
   std::vector<Stream*> streams;  // all of them, for as long as they may hold something
   std::map<const std::byte*, Allocation> allocations;
-  std::byte* region = nullptr;  // addresses; never used twice
+  std::set<const std::byte*> gone;  // with the device, when it was lost; freeing it is no mistake
+  std::byte* region = nullptr;      // addresses; never used twice
   std::size_t region_used = 0;
   std::size_t allocated = 0;
 };
@@ -201,8 +203,11 @@ struct ThreadState {
   ThreadState& operator=(const ThreadState&) = delete;
   ~ThreadState();  // its streams end with a thread
 
-  int device = 0;
-  bool has_current = false;  // a context, in the driver's eyes
+  /// The device that calls go to.
+  [[nodiscard]] int device() const { return context >= 0 ? context : ordinal; }
+
+  int ordinal = 0;   // as cudaSetDevice left it; a driver's call does not change it
+  int context = -1;  // the device whose context is current, in the driver's eyes; -1: none is
   cudaError_t last_error = cudaSuccess;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool in_host_function = false;
@@ -214,7 +219,7 @@ ThreadState& this_thread();
 /// What an entry point does.
 enum class Needs : unsigned {
   nothing = 0,
-  context = 1,    // makes one on the current device
+  context = 1,    // makes one on the current device, where none is current
   no_capture = 2  // is refused, and ends captures, where a capture forbids unsafe calls
 };
 constexpr Needs operator|(Needs a, Needs b) {

@@ -296,7 +296,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   return call("cudaMalloc", Needs::context | Needs::no_capture, [&](Machine& machine) {
     *pointer = nullptr;
     if (bytes == 0) return cudaSuccess;
-    const int index = this_thread().device;
+    const int index = this_thread().device();
     Device& device = machine.devices[static_cast<std::size_t>(index)];
     const std::size_t mapped = (bytes + kPage - 1) / kPage * kPage;
     if (device.allocated + bytes > kMemory) return cudaErrorMemoryAllocation;
@@ -308,6 +308,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
     fill(begin, kFresh, mapped);
     set_open(allocation, false);
     device.allocated += bytes;
+    device.gone.erase(begin);
     device.allocations.emplace(begin, allocation);
     machine.expect_memory();
     *pointer = begin;
@@ -318,6 +319,9 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
 cudaError_t cudaFree(void* pointer) {
   return call("cudaFree", Needs::context | Needs::no_capture, [&](Machine& machine) {
     if (pointer == nullptr) return cudaSuccess;
+    for (Device& device : machine.devices)
+      if (device.gone.erase(static_cast<const std::byte*>(pointer)) != 0)
+        return cudaErrorContextIsDestroyed;
     const auto [allocation, index] = machine.find(pointer);
     if (allocation == nullptr || allocation->begin != pointer)
       violation("cudaFree of memory that is not allocated, or is freed already");

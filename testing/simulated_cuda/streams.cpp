@@ -10,7 +10,7 @@
 namespace penstock::simulated_cuda {
 
 Stream& stream_of(Machine& machine, cudaStream_t handle, const char* function, bool of_current) {
-  const int current = this_thread().device;
+  const int current = this_thread().device();
   if (handle == nullptr || handle == cudaStreamLegacy) return *machine.use(current).legacy;
   if (handle == cudaStreamPerThread) {
     auto& own = machine.use(current).per_thread[std::this_thread::get_id()];
@@ -53,7 +53,7 @@ bool is_remains(const std::unordered_set<T*>& all, Handle handle) {
 cudaError_t make_stream(cudaStream_t* handle, unsigned flags, const char* function) {
   return call(function, Needs::context, [&](Machine& machine) {
     Stream* const stream =
-        machine.make_stream(this_thread().device, (flags & cudaStreamNonBlocking) == 0);
+        machine.make_stream(this_thread().device(), (flags & cudaStreamNonBlocking) == 0);
     stream->users = true;
     ++machine.live_streams;
     *handle = reinterpret_cast<cudaStream_t>(stream);
@@ -176,7 +176,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", Needs::context | Needs::no_capture, [&](Machine& machine) {
-    const int current = this_thread().device;
+    const int current = this_thread().device();
     std::vector<OperationPtr> marks;
     for (Stream* stream : machine.devices[static_cast<std::size_t>(current)].streams) {
       if (const cudaError_t refused = refuse_wait(*stream); refused != cudaSuccess) return refused;
@@ -192,7 +192,7 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
   return call("cudaEventCreateWithFlags", Needs::context, [&](Machine& machine) {
     auto* const event = new Event;
-    event->device = this_thread().device;
+    event->device = this_thread().device();
     event->timing = (flags & cudaEventDisableTiming) == 0;
     machine.events.insert(event);
     ++machine.live_events;
@@ -280,7 +280,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  return call("cudaEventQuery", Needs::context | Needs::no_capture, [&](Machine& machine) {
+  return call("cudaEventQuery", Needs::no_capture, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventQuery");
     if (const cudaError_t status = lost(machine, event.device); status != cudaSuccess)
       return status;
@@ -296,7 +296,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  return call("cudaEventSynchronize", Needs::context | Needs::no_capture, [&](Machine& machine) {
+  return call("cudaEventSynchronize", Needs::no_capture, [&](Machine& machine) {
     Event& event = event_of(machine, handle, "cudaEventSynchronize");
     if (const cudaError_t status = lost(machine, event.device); status != cudaSuccess)
       return status;
@@ -309,7 +309,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
-  return call("cudaEventElapsedTime", Needs::context, [&](Machine& machine) {
+  return call("cudaEventElapsedTime", Needs::nothing, [&](Machine& machine) {
     const Event& first = event_of(machine, from, "cudaEventElapsedTime");
     const Event& second = event_of(machine, to, "cudaEventElapsedTime");
     if (const cudaError_t status = lost(machine, first.device); status != cudaSuccess)

@@ -1,8 +1,13 @@
 // What the library leaves alone, and what it says when CUDA fails: contexts, the current device, captures, pending and
 // sticky errors.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -32,6 +37,22 @@ int current_device() {
   int device = -1;
   device::check(cudaGetDevice(&device));
   return device;
+}
+
+// The driver's function, which does not make a context to answer.
+void* current_context() {
+  using GetContext = int (*)(void**);
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+  device::check(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", &function, 9020,
+                                                 cudaEnableDefault, &found));
+#else
+  device::check(cudaGetDriverEntryPoint("cuCtxGetCurrent", &function, cudaEnableDefault, &found));
+#endif
+  void* context = nullptr;
+  EXPECT_EQ(reinterpret_cast<GetContext>(function)(&context), 0);
+  return context;
 }
 
 // One slot through a transfer of its own, read on `stream`.
@@ -76,6 +97,70 @@ TEST_F(CudaRulesGpu, TheCallersDeviceIsWhatItWas) {
   slice->wait_on(own.get());
   slice->synchronize();
   EXPECT_EQ(current_device(), 0);
+}
+
+// A thread's device, once it was another, would be that one again at the next call: cudaGetDevice() is no way to see
+// whether a device is current.
+TEST_F(CudaRulesGpu, AThreadThatHadNoContextHasNoneAfterwards) {
+  for (const int index : {0, static_cast<int>(gpu_count()) - 1}) {
+    const device::CudaStream stream(index);
+    std::thread([&] {
+      for (int k = 0; k < 3; ++k) {
+        {
+          const device::CurrentDevice current(index);
+          device::check(cudaStreamSynchronize(stream.get()));
+          EXPECT_EQ(current_device(), index);
+        }
+        EXPECT_EQ(current_context(), nullptr) << "cuda:" << index << ", time " << k;
+        EXPECT_EQ(current_device(), 0);
+        EXPECT_TRUE(stream.is_over());
+        EXPECT_EQ(current_context(), nullptr) << "cuda:" << index << ", time " << k;
+      }
+    }).join();
+  }
+}
+
+TEST_F(CudaRulesGpu, AThreadsContextIsTheSameAfterwards) {
+  const int other = static_cast<int>(gpu_count()) - 1;
+  void* const before = current_context();
+  {
+    const device::CurrentDevice current(other);
+    const device::CurrentDevice again(0);
+    EXPECT_EQ(current_context(), before);
+    EXPECT_EQ(current_device(), 0);
+  }
+  EXPECT_EQ(current_context(), before);
+  EXPECT_THROW(const device::CurrentDevice none(other + 1), CudaError);
+  EXPECT_THROW(const device::CurrentDevice none(-1), CudaError);
+  EXPECT_EQ(current_context(), before);
+}
+
+// The kernel's flags of the mapping that holds the address.
+std::string flags_of(const void* address) {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream smaps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(smaps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      here = begin <= place && place < end;
+    else if (here && line.starts_with("VmFlags:"))
+      return line + ' ';
+  }
+  return {};
+}
+
+// A child's pages would be copies, at once or when the parent writes next: then it is the parent that has others than
+// those that the GPU reads.
+TEST_F(CudaRulesGpu, AForkedProcessHasNoPinnedMemory) {
+  OneSlice one(0, 3);
+  const auto bytes = one.memory->bytes();
+  EXPECT_THAT(flags_of(bytes.data()), HasSubstr(" dc "));
+  EXPECT_THAT(flags_of(&bytes.back()), HasSubstr(" dc "));
+  const auto plain = staging::HostMemory::make(kBytes);
+  std::ranges::fill(plain->bytes(), std::byte{7});
+  EXPECT_THAT(flags_of(plain->bytes().data()), testing::Not(HasSubstr(" dc ")));
 }
 
 // Whoever is captured in torch's default mode must not notice a loader on another thread: what is made, used and
@@ -157,6 +242,29 @@ TEST_F(CudaRulesGpu, ADriverThatDoesNotWorkIsNoReasonToTakeTheHost) {
   simulated_cuda::fail_every_call("cudaGetDeviceCount", cudaErrorNoDevice);
   EXPECT_EQ(gpu_count(), 0);
   EXPECT_EQ(all_gpus_or_host(), host_devices(1));
+}
+
+// cudaStreamGetDevice is of CUDA 12.8, and programs that were built with it run on earlier drivers of CUDA 12.
+TEST_F(CudaRulesGpu, AnOlderDriverDoesNotSayAStreamsDeviceToTheRuntime) {
+  simulated_cuda::fail_every_call("cudaStreamGetDevice", cudaErrorCallRequiresNewerDriver);
+  const int other = static_cast<int>(gpu_count()) - 1;
+  const device::CudaStream reader(other);
+  const device::CudaStream next(0);
+  OneSlice one(0);
+  auto slice = one.deliver();
+  slice->wait_on(reader.get());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  std::atomic<bool> is_read = false;
+  ASSERT_TRUE(simulated_cuda::enqueue_polled(reader.get(), "a long kernel", [&] {
+    return is_read ? simulated_cuda::Polled::over : simulated_cuda::Polled::waits;
+  }));
+  slice.reset();
+  slice = one.deliver();
+  slice->wait_on(next.get());
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(next.is_over()) << "the place is overwritten while it is read";
+  is_read = true;
+  slice->synchronize();
 }
 
 TEST_F(CudaRulesGpu, ALostDeviceEndsTheWaitForItsPlaces) {

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -485,6 +487,29 @@ TEST_F(CudaDigestGpu, AnyCallMayFail) {
     }
   }
   EXPECT_GT(failures, 40);
+}
+
+// In a process of its own: a context stays.
+TEST(CudaDigestContextGpu, ALoaderMakesNothingOnADeviceOfOthers) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Devices devices;
+  for (int index = 1; index < gpu_count(); ++index) devices.push_back({Device::Kind::cuda, index});
+  if (devices.empty()) GTEST_SKIP() << "one GPU here";
+  EXPECT_EXIT(
+      {
+        {
+          Loader loader = pictures()
+                              .batch(16, {.uneven = true})
+                              .transform_on_device({})
+                              .prefetch_to_devices(devices)
+                              .loader({.digest = true, .digest_transformed = true});
+          (void)drain(loader);
+        }
+        (void)device::wait_until_freed(std::chrono::seconds(10));
+        std::fprintf(stderr, "context on 0: %d", simulated_cuda::has_context(0));
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "context on 0: 0");
 }
 
 TEST_F(CudaDigestGpu, AFaultingKernelEndsTheRun) {

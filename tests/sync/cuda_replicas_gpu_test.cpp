@@ -2,6 +2,8 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -218,6 +220,32 @@ TEST_F(CudaReplicasGpu, CollectivesAreRefusedInACapture) {
 }
 
 #ifdef PENSTOCK_SIMULATED_CUDA
+
+// In a process of its own: a context stays.
+TEST(CudaReplicasContextGpu, ReplicasMakeNothingOnADeviceOfOthers) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::vector<Device> devices;
+  for (int index = 1; index < gpu_count(); ++index) devices.push_back({Device::Kind::cuda, index});
+  if (devices.empty()) GTEST_SKIP() << "one GPU here";
+  EXPECT_EXIT(
+      {
+        Replicas(devices).run([](ReplicaContext& replica) {
+          test::GradientSet gradients({{DType::f32, 1000}, {DType::f16, 10}}, replica.device());
+          GradientSync sync(replica.communicator(), gradients.list());
+          for (int step = 0; step < 3; ++step) {
+            sync.ready(1, replica.stream());
+            sync.ready(0, replica.stream());
+            (void)sync.wait(replica.stream());
+          }
+          sync::synchronize(replica.device(), replica.stream());
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // who watches looks, too
+          sync.check();
+        });
+        std::fprintf(stderr, "context on 0: %d", simulated_cuda::has_context(0));
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "context on 0: 0");
+}
 
 // What the others have queued, in a duplicate of the communicator, ends at once and not when the time is up; and its
 // results are not taken for good.

@@ -80,6 +80,7 @@ NcclChannel::~NcclChannel() {
     else
       (void)nccl.comm_abort(comm_);
   } catch (const CudaError&) {
+    (void)nccl.comm_abort(comm_);  // the device is lost
   }
 }
 
