@@ -395,51 +395,54 @@ __global__ void __launch_bounds__(kThreads) transform_blocks(const Group group) 
   constexpr ZigzagPlaces kPlaces = zigzag_places();
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = packed_of(group, placed);
-  std::uint32_t block = blockIdx.x * kThreads + threadIdx.x;
-  int component = 0;
-  while (component < image.components && block >= blocks_of(image, component))
-    block -= blocks_of(image, component++);
-  if (component == image.components) return;
-  const std::uint64_t number = placed.first_block[component] + block;
-  const auto* const in = reinterpret_cast<const uint4*>(group.coefficients + number * kBlockSize);
-  const auto* const quant = part_of<uint4>(image, image.quants) + component * (kWordsOfBlock / 4);
-  std::int16_t work[kBlockSize];
-  std::uint32_t below = 0;
-  const unsigned written = group.parts[number] * (kPartWords);
+  for (std::uint32_t of_image = blockIdx.x * kThreads + threadIdx.x;;
+       of_image += gridDim.x * kThreads) {
+    std::uint32_t block = of_image;
+    int component = 0;
+    while (component < image.components && block >= blocks_of(image, component))
+      block -= blocks_of(image, component++);
+    if (component == image.components) return;
+    const std::uint64_t number = placed.first_block[component] + block;
+    const auto* const in = reinterpret_cast<const uint4*>(group.coefficients + number * kBlockSize);
+    const auto* const quant = part_of<uint4>(image, image.quants) + component * (kWordsOfBlock / 4);
+    std::int16_t work[kBlockSize];
+    std::uint32_t below = 0;
+    const unsigned written = group.parts[number] * (kPartWords);
 #pragma unroll
-  for (unsigned i = 0; i < kWordsOfBlock / 4; ++i) {
-    const uint4 values = i < written ? in[i] : uint4{0, 0, 0, 0};
-    const uint4 steps = __ldg(quant + i);
-    const std::uint32_t value[4] = {values.x, values.y, values.z, values.w};
-    const std::uint32_t step[4] = {steps.x, steps.y, steps.z, steps.w};
+    for (unsigned i = 0; i < kWordsOfBlock / 4; ++i) {
+      const uint4 values = i < written ? in[i] : uint4{0, 0, 0, 0};
+      const uint4 steps = __ldg(quant + i);
+      const std::uint32_t value[4] = {values.x, values.y, values.z, values.w};
+      const std::uint32_t step[4] = {steps.x, steps.y, steps.z, steps.w};
 #pragma unroll
-    for (unsigned k = 0; k < 4; ++k) {
-      const unsigned word = 4 * i + k;
-      below |= value[k] & kBelow.of[word];
-      work[kPlaces.natural[2 * word]] =
-          jpeg::idct::wrap(std::int16_t(value[k]) * int(step[k] & 0xFFFF));
-      work[kPlaces.natural[2 * word + 1]] =
-          jpeg::idct::wrap(std::int16_t(value[k] >> 16) * int(step[k] >> 16));
+      for (unsigned k = 0; k < 4; ++k) {
+        const unsigned word = 4 * i + k;
+        below |= value[k] & kBelow.of[word];
+        work[kPlaces.natural[2 * word]] =
+            jpeg::idct::wrap(std::int16_t(value[k]) * int(step[k] & 0xFFFF));
+        work[kPlaces.natural[2 * word + 1]] =
+            jpeg::idct::wrap(std::int16_t(value[k] >> 16) * int(step[k] >> 16));
+      }
     }
+    std::uint8_t made[kBlockSize];
+    jpeg::idct::transform(work, below == 0, made, kBlockSide);
+    // Samples lie in rows of the region's blocks.
+    const std::uint32_t across = image.columns * (component == 0 ? image.h : 1);
+    const std::uint32_t y = block / across;
+    const std::uint32_t x = block - y * across;
+    const auto row = [&](int line) {
+      std::uint32_t words[2] = {0, 0};
+#pragma unroll
+      for (int i = 0; i < kBlockSide; ++i)
+        words[i / 4] |= std::uint32_t(made[line * kBlockSide + i]) << (8 * (i % 4));
+      return uint2{words[0], words[1]};
+    };
+    auto* const out =
+        reinterpret_cast<uint2*>(group.samples + placed.first_block[component] * kBlockSize) +
+        std::uint64_t(y) * kBlockSide * across + x;
+#pragma unroll
+    for (int line = 0; line < kBlockSide; ++line) out[line * across] = row(line);
   }
-  std::uint8_t made[kBlockSize];
-  jpeg::idct::transform(work, below == 0, made, kBlockSide);
-  // Samples lie in rows of the region's blocks.
-  const std::uint32_t across = image.columns * (component == 0 ? image.h : 1);
-  const std::uint32_t y = block / across;
-  const std::uint32_t x = block - y * across;
-  const auto row = [&](int line) {
-    std::uint32_t words[2] = {0, 0};
-#pragma unroll
-    for (int i = 0; i < kBlockSide; ++i)
-      words[i / 4] |= std::uint32_t(made[line * kBlockSide + i]) << (8 * (i % 4));
-    return uint2{words[0], words[1]};
-  };
-  auto* const out =
-      reinterpret_cast<uint2*>(group.samples + placed.first_block[component] * kBlockSize) +
-      std::uint64_t(y) * kBlockSide * across + x;
-#pragma unroll
-  for (int line = 0; line < kBlockSide; ++line) out[line * across] = row(line);
 }
 
 // Samples of one component, by their places in the image.
@@ -488,23 +491,25 @@ __device__ int chroma_of(const Plane& plane, const PackedJpeg& image, int x, int
 __global__ void __launch_bounds__(kThreads) make_pixels(const Group group) {
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = packed_of(group, placed);
-  const std::uint32_t number = blockIdx.x * kThreads + threadIdx.x;
   const auto width = std::uint32_t(image.width);
-  if (number >= width * std::uint32_t(image.height)) return;
-  const std::uint32_t line = number / width;
-  const int y = image.y + int(line);
-  const int x = image.x + int(number - line * width);
-  const int luma = Plane(group, placed, image, 0).at(x, y);
-  std::uint8_t rgb[3] = {std::uint8_t(luma), std::uint8_t(luma), std::uint8_t(luma)};
-  if (image.components == 3 && image.is_ycc != 0) {
-    jpeg::pixel::from_ycc(luma, chroma_of(Plane(group, placed, image, 1), image, x, y),
-                          chroma_of(Plane(group, placed, image, 2), image, x, y), rgb);
-  } else if (image.components == 3) {
-    rgb[1] = std::uint8_t(Plane(group, placed, image, 1).at(x, y));
-    rgb[2] = std::uint8_t(Plane(group, placed, image, 2).at(x, y));
+  const std::uint32_t end = width * std::uint32_t(image.height);
+  for (std::uint32_t number = blockIdx.x * kThreads + threadIdx.x; number < end;
+       number += gridDim.x * kThreads) {
+    const std::uint32_t line = number / width;
+    const int y = image.y + int(line);
+    const int x = image.x + int(number - line * width);
+    const int luma = Plane(group, placed, image, 0).at(x, y);
+    std::uint8_t rgb[3] = {std::uint8_t(luma), std::uint8_t(luma), std::uint8_t(luma)};
+    if (image.components == 3 && image.is_ycc != 0) {
+      jpeg::pixel::from_ycc(luma, chroma_of(Plane(group, placed, image, 1), image, x, y),
+                            chroma_of(Plane(group, placed, image, 2), image, x, y), rgb);
+    } else if (image.components == 3) {
+      rgb[1] = std::uint8_t(Plane(group, placed, image, 1).at(x, y));
+      rgb[2] = std::uint8_t(Plane(group, placed, image, 2).at(x, y));
+    }
+    std::uint32_t pixel = rgb[0] | std::uint32_t(rgb[1]) << 8 | std::uint32_t(rgb[2]) << 16;
+    reinterpret_cast<std::uint32_t*>(group.pixels)[placed.first_pixel + number] = pixel;
   }
-  std::uint32_t pixel = rgb[0] | std::uint32_t(rgb[1]) << 8 | std::uint32_t(rgb[2]) << 16;
-  reinterpret_cast<std::uint32_t*>(group.pixels)[placed.first_pixel + number] = pixel;
 }
 
 __global__ void __launch_bounds__(kThreads) resize_pixels(const Group group, std::uint8_t* out) {
@@ -552,6 +557,10 @@ unsigned groups_of(std::uint64_t count) {
   return static_cast<unsigned>((count + kThreads - 1) / kThreads);
 }
 
+// Of an image, which take turns: images differ in size, and a block of threads that finds nothing to do takes time as well.
+constexpr unsigned kMostGroups = 64;
+unsigned turns_of(std::uint64_t count) { return std::min(groups_of(count), kMostGroups); }
+
 }  // namespace
 
 void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std::byte* packed,
@@ -579,8 +588,8 @@ void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std
       queue("make_tables", make_tables, kWindows / kThreads, kThreads);
       queue("read_pieces", read_pieces, (all.most_pieces + kDecodingThreads - 1) / kDecodingThreads,
             kDecodingThreads);
-      queue("transform_blocks", transform_blocks, groups_of(all.most_blocks), kThreads);
-      queue("make_pixels", make_pixels, groups_of(all.most_pixels), kThreads);
+      queue("transform_blocks", transform_blocks, turns_of(all.most_blocks), kThreads);
+      queue("make_pixels", make_pixels, turns_of(all.most_pixels), kThreads);
       queue("resize_pixels", resize_pixels, groups_of(all.most_outputs), kThreads,
             reinterpret_cast<std::uint8_t*>(out));
     }
