@@ -5,3 +5,5 @@
 
 /// Keeps one multiprocessor of the current device busy for `milliseconds`.
 void spin(double milliseconds, cudaStream_t stream);
+/// A kernel that nothing else launches.
+void launch_nothing(cudaStream_t stream);
