@@ -48,12 +48,12 @@ struct Packed {
   std::size_t placed_at = 0;
 
   Packed(const std::vector<Wanted>& all, ImageSize output, ResizeFilter filter, jpeg::Chroma chroma,
-         std::size_t row, std::size_t scratch = SIZE_MAX)
+         std::size_t row, std::size_t scratch = SIZE_MAX, std::uint32_t entry_bits = 0)
       : placed(scratch) {
     JpegPacker packer;
     std::vector<std::size_t> places;
     for (const Wanted& wanted : all) {
-      const auto index = build_jpeg_index(wanted.bytes);
+      const auto index = build_jpeg_index(wanted.bytes, {.entry_bits = entry_bits});
       if (!index) continue;
       const std::size_t size = packer.prepare({.bytes = wanted.bytes,
                                                .index = *index,
@@ -80,10 +80,11 @@ class CudaJpegGpu : public testing_support::OnGpu {
  protected:
   void expect_the_hosts_pixels(const std::vector<Wanted>& all, ImageSize output,
                                ResizeFilter filter, jpeg::Chroma chroma,
-                               std::size_t most_scratch = SIZE_MAX) const {
+                               std::size_t most_scratch = SIZE_MAX,
+                               std::uint32_t entry_bits = 0) const {
     const std::size_t row =
         static_cast<std::size_t>(output.height) * static_cast<std::size_t>(output.width) * 3 + 13;
-    const Packed packed(all, output, filter, chroma, row, most_scratch);
+    const Packed packed(all, output, filter, chroma, row, most_scratch, entry_bits);
     ASSERT_EQ(packed.placed.images().size(), all.size());
     ASSERT_EQ(packed.placed.groups().size() > 1, most_scratch < SIZE_MAX);
     const DeviceMemory in(0, packed.bytes.size());
@@ -136,6 +137,11 @@ TEST_F(CudaJpegGpu, GivesTheHostsPixelsOfEveryKindAndCrop) {
       expect_the_hosts_pixels(all, {9, 14}, filter, chroma);
       if (HasFatalFailure()) return;
     }
+  for (const std::uint32_t bits : {1U, 400U, 2048U}) {  // between entries
+    expect_the_hosts_pixels(all, {9, 14}, ResizeFilter::bilinear, jpeg::Chroma::smooth, SIZE_MAX,
+                            bits);
+    if (HasFatalFailure()) return;
+  }
   for (const std::size_t scratch : {std::size_t{0}, std::size_t{200'000}}) {  // in groups
     expect_the_hosts_pixels(all, {9, 14}, ResizeFilter::bilinear, jpeg::Chroma::smooth, scratch);
     if (HasFatalFailure()) return;
@@ -189,7 +195,8 @@ TEST_F(CudaJpegGpu, AnyFileAndIndexStayWithinTheBatch) {
       own.restart = restart;
       const int channels = kind.input == JCS_GRAYSCALE ? 1 : 3;
       seeds.push_back({.bytes = jpeg_of(picture(50, 40, channels), own), .index = {}});
-      seeds.back().index = *build_jpeg_index(seeds.back().bytes);
+      seeds.back().index =
+          *build_jpeg_index(seeds.back().bytes, {.entry_bits = seeds.size() % 2 == 0 ? 200U : 0U});
     }
   std::mt19937 random(11);
   const auto below = [&](std::size_t most) { return random() % most; };
