@@ -25,6 +25,8 @@ using jpeg::kBlockSize;
 constexpr unsigned kThreads = 128;
 // Of one image, whose look-ups they share.
 constexpr unsigned kDecodingThreads = 64;
+// Those of luma and of chroma, for DC and AC.
+constexpr int kUsualCodes = 4;
 // Coefficients that are cleared together: a sector of the GPU's memory.
 constexpr int kPartSize = 16;
 constexpr unsigned kPartWords = 2;  // of 16 bytes
@@ -241,8 +243,10 @@ __device__ Slot slot_of(const PackedJpeg& image, const PlacedJpeg& placed, std::
 }
 
 // A thread reads a symbol a time, of whichever block it is at: those of a warp do not wait for each other where a block ends.
+// No image has more than `kCodes` codes: with fewer a multiprocessor has room for more blocks.
+template <int kCodes>
 __global__ void __launch_bounds__(kDecodingThreads) read_pieces(const Group group) {
-  alignas(16) __shared__ LookUp codes[kPackedCodes];
+  alignas(16) __shared__ LookUp codes[kCodes];
   alignas(kRingBytes) __shared__ std::uint32_t rings[kDecodingThreads * kRingWords];
   __shared__ Slot slots[jpeg::kMaxBlocksPerMcu];
   const PlacedJpeg& placed = group.images[blockIdx.y];
@@ -577,8 +581,9 @@ void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std
         if (behind) behind(name);
       };
       queue("make_tables", make_tables, kWindows / kThreads, kThreads);
-      queue("read_pieces", read_pieces, (all.most_pieces + kDecodingThreads - 1) / kDecodingThreads,
-            kDecodingThreads);
+      queue("read_pieces",
+            all.most_codes <= kUsualCodes ? read_pieces<kUsualCodes> : read_pieces<kPackedCodes>,
+            (all.most_pieces + kDecodingThreads - 1) / kDecodingThreads, kDecodingThreads);
       queue("transform_blocks", transform_blocks, groups_of(all.most_blocks), kThreads);
       queue("make_pixels", make_pixels, groups_of(all.most_pixels), kThreads);
       queue("resize_pixels", resize_pixels, groups_of(all.most_outputs), kThreads,

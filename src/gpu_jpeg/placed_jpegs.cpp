@@ -84,6 +84,7 @@ void PlacedJpegs::add(const std::byte* image, std::uint64_t packed, std::uint64_
       std::max(group.most_outputs, static_cast<std::uint64_t>(head.out_width) *
                                        static_cast<std::uint64_t>(head.out_height));
   group.most_pieces = std::max(group.most_pieces, head.piece_count);
+  group.most_codes = std::max(group.most_codes, head.code_count);
   images_.push_back(placed);
 }
 

@@ -50,6 +50,7 @@ struct JpegGroup {
   std::uint64_t most_pixels = 0;
   std::uint64_t most_outputs = 0;
   std::uint32_t most_pieces = 0;
+  std::uint32_t most_codes = 0;
 };
 
 /// Threads  one caller at a time; keeps its memory.
