@@ -511,45 +511,73 @@ __global__ void __launch_bounds__(kThreads) make_pixels(const Group group) {
   reinterpret_cast<std::uint32_t*>(group.pixels)[placed.first_pixel + number] = pixel;
 }
 
+// Of a block.
+constexpr int kRows = 4;
+// Between the directions of a resize, a row of at most so many columns waits in shared memory.
+constexpr int kMostColumns = 2048;
+
+// A row at a time: down the columns of the region, then along them. Columns that do not fit are summed up again for each pixel.
 __global__ void __launch_bounds__(kThreads) resize_pixels(const Group group, std::uint8_t* out) {
+  __shared__ uint2 between[kMostColumns];  // three numbers of 16 bits
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = *reinterpret_cast<const PackedJpeg*>(group.heads + placed.head);
-  const int number = int(blockIdx.x * kThreads + threadIdx.x);
-  const int width = image.out_width;
-  if (number >= image.out_height * width) return;
-  const int y = number / width;
-  const int x = number - y * width;
-  const PackedAxis& vertical = image.vertical;
-  const PackedAxis& horizontal = image.horizontal;
-  const std::int32_t top = part_of<std::int32_t>(image, vertical.places)[y];
-  const std::int32_t left = part_of<std::int32_t>(image, horizontal.places)[x];
-  const std::int16_t* const down =
-      part_of<std::int16_t>(image, vertical.weights) + y * vertical.taps;
-  const std::int16_t* const across =
-      part_of<std::int16_t>(image, horizontal.weights) + x * horizontal.taps;
+  const int begin = int(blockIdx.x) * kRows;
+  const int end = min(begin + kRows, image.out_height);
+  const int width = image.width;
+  const bool fits = width <= kMostColumns;
+  const int columns = image.out_width;
+  const PackedAxis vertical = image.vertical;
+  const PackedAxis horizontal = image.horizontal;
   const auto* const pixels =
       reinterpret_cast<const std::uint32_t*>(group.pixels) + placed.first_pixel;
   const int bits = transform::fraction_bits(image.filter);
   const int first_shift = transform::kWeightBits - bits;
   const int second_shift = transform::kWeightBits + bits;
-  std::int32_t sums[3] = {1 << (second_shift - 1), 1 << (second_shift - 1),
-                          1 << (second_shift - 1)};
-  for (int i = 0; i < horizontal.taps; ++i) {
-    // Weightless pixels may lie beside the region.
-    if (across[i] == 0) continue;
-    std::int32_t between[3] = {1 << (first_shift - 1), 1 << (first_shift - 1),
-                               1 << (first_shift - 1)};
-    for (int k = 0; k < vertical.taps; ++k) {
-      if (down[k] == 0) continue;
-      const std::uint32_t pixel = pixels[std::size_t(top + k) * image.width + left + i];
-      between[0] += std::int32_t(pixel & 0xFF) * down[k];
-      between[1] += std::int32_t(pixel >> 8 & 0xFF) * down[k];
-      between[2] += std::int32_t(pixel >> 16 & 0xFF) * down[k];
+  for (int y = begin; y < end; ++y) {
+    const std::int32_t top = part_of<std::int32_t>(image, vertical.places)[y];
+    const std::int16_t* const down =
+        part_of<std::int16_t>(image, vertical.weights) + y * vertical.taps;
+    const auto sum_of = [&](int column) {
+      std::int32_t sums[3] = {1 << (first_shift - 1), 1 << (first_shift - 1),
+                              1 << (first_shift - 1)};
+      for (int k = 0; k < vertical.taps; ++k) {
+        // Weightless pixels may lie beside the region.
+        const std::int32_t weight = down[k];
+        if (weight == 0) continue;
+        const std::uint32_t pixel =
+            pixels[std::uint32_t(top + k) * std::uint32_t(width) + std::uint32_t(column)];
+        sums[0] += std::int32_t(pixel & 0xFF) * weight;
+        sums[1] += std::int32_t(pixel >> 8 & 0xFF) * weight;
+        sums[2] += std::int32_t(pixel >> 16 & 0xFF) * weight;
+      }
+      return uint2{(std::uint32_t(sums[0] >> first_shift) & 0xFFFF) |
+                       std::uint32_t(sums[1] >> first_shift) << 16,
+                   std::uint32_t(sums[2] >> first_shift)};
+    };
+    if (fits) {
+      __syncthreads();  // the row before has been read
+      for (int column = int(threadIdx.x); column < width; column += int(kThreads))
+        between[column] = sum_of(column);
+      __syncthreads();
     }
-    for (int c = 0; c < 3; ++c) sums[c] += std::int16_t(between[c] >> first_shift) * across[i];
+    for (int x = int(threadIdx.x); x < columns; x += int(kThreads)) {
+      const std::int32_t left = part_of<std::int32_t>(image, horizontal.places)[x];
+      const std::int16_t* const across =
+          part_of<std::int16_t>(image, horizontal.weights) + x * horizontal.taps;
+      std::int32_t sums[3] = {1 << (second_shift - 1), 1 << (second_shift - 1),
+                              1 << (second_shift - 1)};
+      for (int i = 0; i < horizontal.taps; ++i) {
+        const std::int32_t weight = across[i];
+        if (weight == 0) continue;
+        const uint2 column = fits ? between[left + i] : sum_of(left + i);
+        sums[0] += std::int16_t(column.x) * weight;
+        sums[1] += std::int16_t(column.x >> 16) * weight;
+        sums[2] += std::int16_t(column.y) * weight;
+      }
+      std::uint8_t* const to = out + placed.out + (std::size_t(y) * columns + x) * 3;
+      for (int c = 0; c < 3; ++c) to[c] = jpeg::pixel::level(sums[c] >> second_shift);
+    }
   }
-  std::uint8_t* const to = out + placed.out + std::size_t(number) * 3;
-  for (int c = 0; c < 3; ++c) to[c] = jpeg::pixel::level(sums[c] >> second_shift);
 }
 
 unsigned groups_of(std::uint64_t count) {
@@ -586,7 +614,7 @@ void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std
             (all.most_pieces + kDecodingThreads - 1) / kDecodingThreads, kDecodingThreads);
       queue("transform_blocks", transform_blocks, groups_of(all.most_blocks), kThreads);
       queue("make_pixels", make_pixels, groups_of(all.most_pixels), kThreads);
-      queue("resize_pixels", resize_pixels, groups_of(all.most_outputs), kThreads,
+      queue("resize_pixels", resize_pixels, (all.most_rows + kRows - 1) / kRows, kThreads,
             reinterpret_cast<std::uint8_t*>(out));
     }
   }

@@ -282,6 +282,17 @@ TEST_F(CudaJpegGpu, AnyFileAndIndexStayWithinTheBatch) {
   EXPECT_LT(failed, packed);
 }
 
+TEST_F(CudaJpegGpu, RowsOfAnyWidthAreTheHosts) {
+  std::vector<Wanted> all;
+  for (const int width : {2047, 2048, 2049, 3000})
+    for (const bool mirror : {false, true})
+      all.push_back({.bytes = jpeg_of(picture(width, 20, 3), {}),
+                     .box = {0, 0, double(width), 20},
+                     .mirror = mirror});
+  for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic})
+    expect_the_hosts_pixels(all, {7, 150}, filter, jpeg::Chroma::smooth);
+}
+
 TEST_F(CudaJpegGpu, CornersOfALargeImageAreTheHosts) {
 #ifdef PENSTOCK_SIMULATED_CUDA  // with a sanitizer and many seeds it takes minutes
   const int side = std::getenv("PENSTOCK_LARGE_IMAGES") != nullptr ? 8192 : 1024;
