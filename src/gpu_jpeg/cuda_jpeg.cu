@@ -517,6 +517,7 @@ constexpr int kRows = 4;
 constexpr int kMostColumns = 2048;
 
 // A row at a time: down the columns of the region, then along them. Columns that do not fit are summed up again for each pixel.
+// Pixels beside the region weigh nothing: any other may stand in for them.
 __global__ void __launch_bounds__(kThreads) resize_pixels(const Group group, std::uint8_t* out) {
   __shared__ uint2 between[kMostColumns];  // three numbers of 16 bits
   const PlacedJpeg& placed = group.images[blockIdx.y];
@@ -540,12 +541,11 @@ __global__ void __launch_bounds__(kThreads) resize_pixels(const Group group, std
     const auto sum_of = [&](int column) {
       std::int32_t sums[3] = {1 << (first_shift - 1), 1 << (first_shift - 1),
                               1 << (first_shift - 1)};
+#pragma unroll 4
       for (int k = 0; k < vertical.taps; ++k) {
-        // Weightless pixels may lie beside the region.
         const std::int32_t weight = down[k];
-        if (weight == 0) continue;
-        const std::uint32_t pixel =
-            pixels[std::uint32_t(top + k) * std::uint32_t(width) + std::uint32_t(column)];
+        const auto line = std::uint32_t(within(top + k, image.height));
+        const std::uint32_t pixel = pixels[line * std::uint32_t(width) + std::uint32_t(column)];
         sums[0] += std::int32_t(pixel & 0xFF) * weight;
         sums[1] += std::int32_t(pixel >> 8 & 0xFF) * weight;
         sums[2] += std::int32_t(pixel >> 16 & 0xFF) * weight;
@@ -568,8 +568,8 @@ __global__ void __launch_bounds__(kThreads) resize_pixels(const Group group, std
                               1 << (second_shift - 1)};
       for (int i = 0; i < horizontal.taps; ++i) {
         const std::int32_t weight = across[i];
-        if (weight == 0) continue;
-        const uint2 column = fits ? between[left + i] : sum_of(left + i);
+        const int from = within(left + i, width);
+        const uint2 column = fits ? between[from] : sum_of(from);
         sums[0] += std::int16_t(column.x) * weight;
         sums[1] += std::int16_t(column.x >> 16) * weight;
         sums[2] += std::int16_t(column.y) * weight;
