@@ -1,10 +1,10 @@
 // JPEGs decoded on a GPU: the work in a batch, what the kernels take for it, and how fast one core feeds them.
 //
-//   penstock_gpu_jpeg_bench [--work|--quick|--once] [--prepared] [FOLDER]   tables in Markdown; of generated photographs without a
-//   folder
+//   penstock_gpu_jpeg_bench [--work|--quick|--once] [--prepared] [--dense] [FOLDER]   tables in Markdown; of generated photographs
+//   without a folder
 //
 // --work leaves out the times, and needs no GPU; --quick is a trial with 4 images; --once runs the largest batch's kernels twice, for
-// a profiler; --prepared rewrites the files first, as penstock-prepare does.
+// a profiler; --prepared rewrites the files first, as penstock-prepare does; --dense has an index with an entry about every 2048 bits.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -57,7 +57,8 @@ struct Photo {
   JpegIndex index;
 };
 
-std::vector<Photo> read_photos(const fs::path& folder, std::size_t most, bool prepared) {
+std::vector<Photo> read_photos(const fs::path& folder, std::size_t most, bool prepared,
+                               std::uint32_t entry_bits) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (entry.is_regular_file()) files.push_back(entry.path());
@@ -73,7 +74,8 @@ std::vector<Photo> read_photos(const fs::path& folder, std::size_t most, bool pr
         transcoded = *std::move(made);
         bytes = transcoded.bytes;
       }
-    if (auto index = build_jpeg_index(bytes); index && photos.size() < most)
+    if (auto index = build_jpeg_index(bytes, {.entry_bits = entry_bits});
+        index && photos.size() < most)
       photos.push_back({{bytes.begin(), bytes.end()}, *std::move(index)});
   }
   return photos;
@@ -86,9 +88,9 @@ Region crop_of(const Photo& photo, std::size_t number) {
       ->region;
 }
 
-// How many symbols each block of a piece takes.
+// How many symbols each block of a piece takes. `bits`: what all of them take.
 std::vector<std::uint32_t> symbols_of(const std::byte* image, const PackedJpeg& head,
-                                      const PackedPiece& piece) {
+                                      const PackedPiece& piece, std::uint64_t& bits) {
   std::vector<jpeg::CanonicalCode> codes(head.code_count);
   std::memcpy(codes.data(), image + head.codes, codes.size() * sizeof codes[0]);
   std::uint64_t bit = piece.bit;
@@ -109,6 +111,7 @@ std::vector<std::uint32_t> symbols_of(const std::byte* image, const PackedJpeg& 
       for (int k = 1; k < jpeg::kBlockSize; ++symbols.back())
         k += jpeg::symbol::step(next_symbol(codes[head.code[component][1]]));
     }
+  bits = bit - piece.bit;
   return symbols;
 }
 
@@ -116,6 +119,8 @@ std::vector<std::uint32_t> symbols_of(const std::byte* image, const PackedJpeg& 
 struct Symbols {
   std::uint64_t all = 0;
   std::uint64_t longest = 0;  // of one thread
+  std::uint64_t bits = 0;
+  std::uint64_t most_bits = 0;  // of one thread
   std::uint64_t warps = 0;
   std::uint64_t steps = 0;  // of each warp, as many as its longest thread has
   // The same, if threads waited for each other where their blocks end.
@@ -128,7 +133,10 @@ struct Symbols {
       std::vector<std::uint32_t> most_of_block;
       for (const PackedPiece& piece :
            pieces.subspan(first, std::min(kWarp, pieces.size() - first))) {
-        const std::vector<std::uint32_t> own = symbols_of(image, head, piece);
+        std::uint64_t own_bits = 0;
+        const std::vector<std::uint32_t> own = symbols_of(image, head, piece, own_bits);
+        bits += own_bits;
+        most_bits = std::max(most_bits, own_bits);
         most_of_block.resize(std::max(most_of_block.size(), own.size()));
         std::uint64_t sum = 0;
         for (std::size_t i = 0; i < own.size(); ++i) {
@@ -153,7 +161,6 @@ struct Batch {
   std::size_t placed_at = 0;
 
   std::size_t images = 0, pieces = 0, blocks = 0, pixels = 0;
-  std::uint64_t bits = 0, longest = 0;  // of Huffman codes; of one thread
   Symbols symbols;
 
   Batch(const std::vector<Photo>& photos, std::size_t count) {
@@ -187,18 +194,6 @@ struct Batch {
     symbols.add(image, head, all);
     blocks += head.blocks();
     pixels += head.pixels();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      // Where a piece ends is known of those that a checkpoint follows; others end before the next one's begin.
-      const PackedPiece& piece = all[i];
-      const auto next =
-          std::find_if(all.begin() + static_cast<std::ptrdiff_t>(i), all.end(),
-                       [&](const PackedPiece& other) { return other.bit > piece.bit; });
-      const std::uint32_t until =
-          next != all.end() ? std::min(piece.end_bit, next->bit) : piece.end_bit;
-      const std::uint64_t own = until - piece.bit;
-      bits += own;
-      longest = std::max(longest, own);
-    }
   }
 };
 
@@ -224,8 +219,9 @@ void print_work(const std::vector<Batch>& batches) {
       "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Batch& batch : batches)
     fmt::print("| {} | {} | {:.1f} M | {} | {:.2f} M | {:.1f} M | {:.1f} MB | {:.0f} MB |\n",
-               batch.images, batch.pieces, static_cast<double>(batch.bits) / 1e6, batch.longest,
-               static_cast<double>(batch.blocks) / 1e6, static_cast<double>(batch.pixels) / 1e6,
+               batch.images, batch.pieces, static_cast<double>(batch.symbols.bits) / 1e6,
+               batch.symbols.most_bits, static_cast<double>(batch.blocks) / 1e6,
+               static_cast<double>(batch.pixels) / 1e6,
                static_cast<double>(batch.bytes.size()) / 1e6,
                static_cast<double>(batch.placed.scratch_bytes()) / 1e6);
   fmt::print(
@@ -389,11 +385,12 @@ int run(std::vector<std::string_view> arguments) {
   const bool only_work = take("--work");
   const bool prepared = take("--prepared");
   const bool once = take("--once");
+  const std::uint32_t entry_bits = take("--dense") ? 2048 : 0;
   Size size;
   if (take("--quick")) size = {.batches = {4}, .rounds = 1};
   const std::vector<Photo> photos = read_photos(
       arguments.empty() ? source::synthetic_image_folder({.count = 256}) : fs::path(arguments[0]),
-      size.batches.back(), prepared);
+      size.batches.back(), prepared, entry_bits);
   if (photos.empty()) {
     fmt::print(stderr, "penstock_gpu_jpeg_bench: no JPEG that has an index\n");
     return 1;
@@ -402,6 +399,14 @@ int run(std::vector<std::string_view> arguments) {
     run_kernels(Batch(photos, size.batches.back()), 2);
     return 0;
   }
+  std::size_t files = 0, indices = 0;
+  for (const Photo& photo : photos) {
+    files += photo.bytes.size();
+    indices += photo.index.to_bytes().size();
+  }
+  fmt::print("{} files of {:.1f} MB, their indices {:.2f}% of that\n\n", photos.size(),
+             static_cast<double>(files) / 1e6,
+             100.0 * static_cast<double>(indices) / static_cast<double>(files));
   std::vector<Batch> batches;
   for (const std::size_t count : size.batches) batches.emplace_back(photos, count);
   print_work(batches);

@@ -25,6 +25,8 @@ using jpeg::kBlockSize;
 constexpr unsigned kThreads = 128;
 // Of one image, whose look-ups they share.
 constexpr unsigned kDecodingThreads = 64;
+// Those of luma and of chroma, for DC and AC.
+constexpr int kUsualCodes = 4;
 // Coefficients that are cleared together: a sector of the GPU's memory.
 constexpr int kPartSize = 16;
 constexpr unsigned kPartWords = 2;  // of 16 bytes
@@ -241,8 +243,10 @@ __device__ Slot slot_of(const PackedJpeg& image, const PlacedJpeg& placed, std::
 }
 
 // A thread reads a symbol a time, of whichever block it is at: those of a warp do not wait for each other where a block ends.
+// No image has more than `kCodes` codes: with fewer a multiprocessor has room for more blocks.
+template <int kCodes>
 __global__ void __launch_bounds__(kDecodingThreads) read_pieces(const Group group) {
-  alignas(16) __shared__ LookUp codes[kPackedCodes];
+  alignas(16) __shared__ LookUp codes[kCodes];
   alignas(kRingBytes) __shared__ std::uint32_t rings[kDecodingThreads * kRingWords];
   __shared__ Slot slots[jpeg::kMaxBlocksPerMcu];
   const PlacedJpeg& placed = group.images[blockIdx.y];
@@ -512,45 +516,73 @@ __global__ void __launch_bounds__(kThreads) make_pixels(const Group group) {
   }
 }
 
+// Of a block.
+constexpr int kRows = 4;
+// Between the directions of a resize, a row of at most so many columns waits in shared memory.
+constexpr int kMostColumns = 2048;
+
+// A row at a time: down the columns of the region, then along them. Columns that do not fit are summed up again for each pixel.
+// Pixels beside the region weigh nothing: any other may stand in for them.
 __global__ void __launch_bounds__(kThreads) resize_pixels(const Group group, std::uint8_t* out) {
+  __shared__ uint2 between[kMostColumns];  // three numbers of 16 bits
   const PlacedJpeg& placed = group.images[blockIdx.y];
   const PackedJpeg& image = *reinterpret_cast<const PackedJpeg*>(group.heads + placed.head);
-  const int number = int(blockIdx.x * kThreads + threadIdx.x);
-  const int width = image.out_width;
-  if (number >= image.out_height * width) return;
-  const int y = number / width;
-  const int x = number - y * width;
-  const PackedAxis& vertical = image.vertical;
-  const PackedAxis& horizontal = image.horizontal;
-  const std::int32_t top = part_of<std::int32_t>(image, vertical.places)[y];
-  const std::int32_t left = part_of<std::int32_t>(image, horizontal.places)[x];
-  const std::int16_t* const down =
-      part_of<std::int16_t>(image, vertical.weights) + y * vertical.taps;
-  const std::int16_t* const across =
-      part_of<std::int16_t>(image, horizontal.weights) + x * horizontal.taps;
+  const int begin = int(blockIdx.x) * kRows;
+  const int end = min(begin + kRows, image.out_height);
+  const int width = image.width;
+  const bool fits = width <= kMostColumns;
+  const int columns = image.out_width;
+  const PackedAxis vertical = image.vertical;
+  const PackedAxis horizontal = image.horizontal;
   const auto* const pixels =
       reinterpret_cast<const std::uint32_t*>(group.pixels) + placed.first_pixel;
   const int bits = transform::fraction_bits(image.filter);
   const int first_shift = transform::kWeightBits - bits;
   const int second_shift = transform::kWeightBits + bits;
-  std::int32_t sums[3] = {1 << (second_shift - 1), 1 << (second_shift - 1),
-                          1 << (second_shift - 1)};
-  for (int i = 0; i < horizontal.taps; ++i) {
-    // Weightless pixels may lie beside the region.
-    if (across[i] == 0) continue;
-    std::int32_t between[3] = {1 << (first_shift - 1), 1 << (first_shift - 1),
-                               1 << (first_shift - 1)};
-    for (int k = 0; k < vertical.taps; ++k) {
-      if (down[k] == 0) continue;
-      const std::uint32_t pixel = pixels[std::size_t(top + k) * image.width + left + i];
-      between[0] += std::int32_t(pixel & 0xFF) * down[k];
-      between[1] += std::int32_t(pixel >> 8 & 0xFF) * down[k];
-      between[2] += std::int32_t(pixel >> 16 & 0xFF) * down[k];
+  for (int y = begin; y < end; ++y) {
+    const std::int32_t top = part_of<std::int32_t>(image, vertical.places)[y];
+    const std::int16_t* const down =
+        part_of<std::int16_t>(image, vertical.weights) + y * vertical.taps;
+    const auto sum_of = [&](int column) {
+      std::int32_t sums[3] = {1 << (first_shift - 1), 1 << (first_shift - 1),
+                              1 << (first_shift - 1)};
+#pragma unroll 4
+      for (int k = 0; k < vertical.taps; ++k) {
+        const std::int32_t weight = down[k];
+        const auto line = std::uint32_t(within(top + k, image.height));
+        const std::uint32_t pixel = pixels[line * std::uint32_t(width) + std::uint32_t(column)];
+        sums[0] += std::int32_t(pixel & 0xFF) * weight;
+        sums[1] += std::int32_t(pixel >> 8 & 0xFF) * weight;
+        sums[2] += std::int32_t(pixel >> 16 & 0xFF) * weight;
+      }
+      return uint2{(std::uint32_t(sums[0] >> first_shift) & 0xFFFF) |
+                       std::uint32_t(sums[1] >> first_shift) << 16,
+                   std::uint32_t(sums[2] >> first_shift)};
+    };
+    if (fits) {
+      __syncthreads();  // the row before has been read
+      for (int column = int(threadIdx.x); column < width; column += int(kThreads))
+        between[column] = sum_of(column);
+      __syncthreads();
     }
-    for (int c = 0; c < 3; ++c) sums[c] += std::int16_t(between[c] >> first_shift) * across[i];
+    for (int x = int(threadIdx.x); x < columns; x += int(kThreads)) {
+      const std::int32_t left = part_of<std::int32_t>(image, horizontal.places)[x];
+      const std::int16_t* const across =
+          part_of<std::int16_t>(image, horizontal.weights) + x * horizontal.taps;
+      std::int32_t sums[3] = {1 << (second_shift - 1), 1 << (second_shift - 1),
+                              1 << (second_shift - 1)};
+      for (int i = 0; i < horizontal.taps; ++i) {
+        const std::int32_t weight = across[i];
+        const int from = within(left + i, width);
+        const uint2 column = fits ? between[from] : sum_of(from);
+        sums[0] += std::int16_t(column.x) * weight;
+        sums[1] += std::int16_t(column.x >> 16) * weight;
+        sums[2] += std::int16_t(column.y) * weight;
+      }
+      std::uint8_t* const to = out + placed.out + (std::size_t(y) * columns + x) * 3;
+      for (int c = 0; c < 3; ++c) to[c] = jpeg::pixel::level(sums[c] >> second_shift);
+    }
   }
-  std::uint8_t* const to = out + placed.out + std::size_t(number) * 3;
-  for (int c = 0; c < 3; ++c) to[c] = jpeg::pixel::level(sums[c] >> second_shift);
 }
 
 unsigned groups_of(std::uint64_t count) {
@@ -586,11 +618,12 @@ void enqueue_jpegs(const PlacedJpegs& batch, const PlacedJpeg* images, const std
         if (behind) behind(name);
       };
       queue("make_tables", make_tables, kWindows / kThreads, kThreads);
-      queue("read_pieces", read_pieces, (all.most_pieces + kDecodingThreads - 1) / kDecodingThreads,
-            kDecodingThreads);
+      queue("read_pieces",
+            all.most_codes <= kUsualCodes ? read_pieces<kUsualCodes> : read_pieces<kPackedCodes>,
+            (all.most_pieces + kDecodingThreads - 1) / kDecodingThreads, kDecodingThreads);
       queue("transform_blocks", transform_blocks, turns_of(all.most_blocks), kThreads);
       queue("make_pixels", make_pixels, turns_of(all.most_pixels), kThreads);
-      queue("resize_pixels", resize_pixels, groups_of(all.most_outputs), kThreads,
+      queue("resize_pixels", resize_pixels, (all.most_rows + kRows - 1) / kRows, kThreads,
             reinterpret_cast<std::uint8_t*>(out));
     }
   }

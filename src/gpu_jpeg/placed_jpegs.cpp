@@ -80,10 +80,9 @@ void PlacedJpegs::add(const std::byte* image, std::uint64_t packed, std::uint64_
   ++group.count;
   group.most_blocks = std::max(group.most_blocks, head.blocks());
   group.most_pixels = std::max(group.most_pixels, head.pixels());
-  group.most_outputs =
-      std::max(group.most_outputs, static_cast<std::uint64_t>(head.out_width) *
-                                       static_cast<std::uint64_t>(head.out_height));
+  group.most_rows = std::max(group.most_rows, static_cast<std::uint32_t>(head.out_height));
   group.most_pieces = std::max(group.most_pieces, head.piece_count);
+  group.most_codes = std::max(group.most_codes, head.code_count);
   images_.push_back(placed);
 }
 

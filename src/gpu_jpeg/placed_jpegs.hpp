@@ -48,8 +48,9 @@ struct JpegGroup {
   std::size_t end = 0;
   std::uint64_t most_blocks = 0;  ///< of one image
   std::uint64_t most_pixels = 0;
-  std::uint64_t most_outputs = 0;
+  std::uint32_t most_rows = 0;  ///< of its pixels behind the resize
   std::uint32_t most_pieces = 0;
+  std::uint32_t most_codes = 0;
 };
 
 /// Threads  one caller at a time; keeps its memory.

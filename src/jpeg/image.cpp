@@ -74,11 +74,12 @@ bool Image::decode_by_own(const RowsRequest& request, TakeRows take, JpegIndexSt
   if (indices == nullptr) return decode({});
   const JpegKey key = JpegKey::of(bytes_);
   const std::shared_ptr<const JpegIndex> index = indices->find(key);
-  bool decoded = decode({.index = index.get(), .build_index = !index});
+  const std::uint32_t bits = indices->options().entry_bits;
+  bool decoded = decode({.index = index.get(), .build_index = !index, .entry_bits = bits});
   if (auto built = region_->take_index()) indices->put(key, std::move(*built));
   if (decoded || !index || !region_->used_index()) return decoded;
   // It was the index's fault, perhaps.
-  decoded = decode({.build_index = true});
+  decoded = decode({.build_index = true, .entry_bits = bits});
   if (auto built = region_->take_index()) indices->put(key, std::move(*built));
   return decoded;
 }

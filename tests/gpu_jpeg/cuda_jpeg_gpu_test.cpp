@@ -41,6 +41,28 @@ std::vector<JpegKind> kinds() {
   return all;
 }
 
+// The same image, whose third component has Huffman tables of its own: as many codes as can be.
+Bytes with_six_codes(Bytes bytes) {
+  const auto at = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); };
+  Bytes tables;
+  for (std::size_t i = 2; at(i + 1) != 0xDA;) {
+    const std::size_t size = 2 + 256 * at(i + 2) + at(i + 3);
+    if (at(i + 1) == 0xC0) bytes[i + 1] = std::byte{0xC1};
+    if (at(i + 1) == 0xC4 && (at(i + 4) & 15) == 1) {
+      tables.insert(tables.end(), bytes.begin() + std::ptrdiff_t(i),
+                    bytes.begin() + std::ptrdiff_t(i + size));
+      tables[tables.size() - size + 4] ^= std::byte{3};  // number 1 becomes 2
+    }
+    i += size;
+    if (at(i + 1) == 0xDA) {
+      bytes[i + 10] = std::byte{0x22};
+      bytes.insert(bytes.begin() + std::ptrdiff_t(i), tables.begin(), tables.end());
+      break;
+    }
+  }
+  return bytes;
+}
+
 // Images that are packed one behind the other, and what decodes them.
 struct Packed {
   PlacedJpegs placed;
@@ -48,12 +70,12 @@ struct Packed {
   std::size_t placed_at = 0;
 
   Packed(const std::vector<Wanted>& all, ImageSize output, ResizeFilter filter, jpeg::Chroma chroma,
-         std::size_t row, std::size_t scratch = SIZE_MAX)
+         std::size_t row, std::size_t scratch = SIZE_MAX, std::uint32_t entry_bits = 0)
       : placed(scratch) {
     JpegPacker packer;
     std::vector<std::size_t> places;
     for (const Wanted& wanted : all) {
-      const auto index = build_jpeg_index(wanted.bytes);
+      const auto index = build_jpeg_index(wanted.bytes, {.entry_bits = entry_bits});
       if (!index) continue;
       const std::size_t size = packer.prepare({.bytes = wanted.bytes,
                                                .index = *index,
@@ -80,10 +102,11 @@ class CudaJpegGpu : public testing_support::OnGpu {
  protected:
   void expect_the_hosts_pixels(const std::vector<Wanted>& all, ImageSize output,
                                ResizeFilter filter, jpeg::Chroma chroma,
-                               std::size_t most_scratch = SIZE_MAX) const {
+                               std::size_t most_scratch = SIZE_MAX,
+                               std::uint32_t entry_bits = 0) const {
     const std::size_t row =
         static_cast<std::size_t>(output.height) * static_cast<std::size_t>(output.width) * 3 + 13;
-    const Packed packed(all, output, filter, chroma, row, most_scratch);
+    const Packed packed(all, output, filter, chroma, row, most_scratch, entry_bits);
     ASSERT_EQ(packed.placed.images().size(), all.size());
     ASSERT_EQ(packed.placed.groups().size() > 1, most_scratch < SIZE_MAX);
     const DeviceMemory in(0, packed.bytes.size());
@@ -131,11 +154,21 @@ TEST_F(CudaJpegGpu, GivesTheHostsPixelsOfEveryKindAndCrop) {
              .mirror = random() % 2 == 0});
         if (restart == 0) all.back().box = {0, 0, double(width), double(height)};
       }
+  const std::size_t plain = all.size();
+  for (std::size_t i = 0; i < plain; i += 13)
+    if (Bytes bytes = with_six_codes(all[i].bytes); bytes.size() > all[i].bytes.size() + 100)
+      all.push_back({.bytes = std::move(bytes), .box = all[i].box});
+  ASSERT_GT(all.size(), plain);
   for (const jpeg::Chroma chroma : {jpeg::Chroma::smooth, jpeg::Chroma::repeated})
     for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic}) {
       expect_the_hosts_pixels(all, {9, 14}, filter, chroma);
       if (HasFatalFailure()) return;
     }
+  for (const std::uint32_t bits : {1U, 400U, 2048U}) {  // between entries
+    expect_the_hosts_pixels(all, {9, 14}, ResizeFilter::bilinear, jpeg::Chroma::smooth, SIZE_MAX,
+                            bits);
+    if (HasFatalFailure()) return;
+  }
   for (const std::size_t scratch : {std::size_t{0}, std::size_t{200'000}}) {  // in groups
     expect_the_hosts_pixels(all, {9, 14}, ResizeFilter::bilinear, jpeg::Chroma::smooth, scratch);
     if (HasFatalFailure()) return;
@@ -189,7 +222,8 @@ TEST_F(CudaJpegGpu, AnyFileAndIndexStayWithinTheBatch) {
       own.restart = restart;
       const int channels = kind.input == JCS_GRAYSCALE ? 1 : 3;
       seeds.push_back({.bytes = jpeg_of(picture(50, 40, channels), own), .index = {}});
-      seeds.back().index = *build_jpeg_index(seeds.back().bytes);
+      seeds.back().index =
+          *build_jpeg_index(seeds.back().bytes, {.entry_bits = seeds.size() % 2 == 0 ? 200U : 0U});
     }
   std::mt19937 random(11);
   const auto below = [&](std::size_t most) { return random() % most; };
@@ -246,6 +280,17 @@ TEST_F(CudaJpegGpu, AnyFileAndIndexStayWithinTheBatch) {
   EXPECT_GT(packed, inputs / 4);
   EXPECT_GT(failed, inputs / 50);
   EXPECT_LT(failed, packed);
+}
+
+TEST_F(CudaJpegGpu, RowsOfAnyWidthAreTheHosts) {
+  std::vector<Wanted> all;
+  for (const int width : {2047, 2048, 2049, 3000})
+    for (const bool mirror : {false, true})
+      all.push_back({.bytes = jpeg_of(picture(width, 20, 3), {}),
+                     .box = {0, 0, double(width), 20},
+                     .mirror = mirror});
+  for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::bicubic})
+    expect_the_hosts_pixels(all, {7, 150}, filter, jpeg::Chroma::smooth);
 }
 
 TEST_F(CudaJpegGpu, CornersOfALargeImageAreTheHosts) {

@@ -93,9 +93,20 @@ std::vector<Bytes> files() {
   return all;
 }
 
-TEST(JpegIndex, ChangesNoPixel) {
+class JpegIndexWith : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  JpegIndexWith() { index_->set_options({.entry_bits = GetParam()}); }
+
+  const std::shared_ptr<MemoryJpegIndex> index_ = std::make_shared<MemoryJpegIndex>();
+};
+
+INSTANTIATE_TEST_SUITE_P(EntryBits, JpegIndexWith, testing::Values(0, 1, 300, 2048));
+
+TEST_P(JpegIndexWith, ChangesNoPixel) {
   for (const JpegDecoder decoder : {JpegDecoder::fast, JpegDecoder::reference}) {
-    Indexed indexed(decoder);
+    const auto index = std::make_shared<MemoryJpegIndex>();
+    index->set_options({.entry_bits = GetParam()});
+    Indexed indexed(decoder, index);
     const auto all = files();
     constexpr std::uint64_t kEpochs = 12;
     for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch)
@@ -107,9 +118,9 @@ TEST(JpegIndex, ChangesNoPixel) {
   }
 }
 
-TEST(JpegIndex, FindsTheSameFaults) {
+TEST_P(JpegIndexWith, FindsTheSameFaults) {
   std::mt19937 random(21);
-  Indexed indexed;
+  Indexed indexed(JpegDecoder::fast, index_);
   int faults = 0;
   int indexed_faults = 0;
   for (const Bytes& file : files()) {
@@ -150,21 +161,45 @@ TEST(JpegIndex, OfRestartIntervalsWithinRowsSaysLittleMoreThanThatAllIsInOrder) 
   }
 }
 
-TEST(JpegIndex, LearnedBeforehandIsThatOfTheFirstDecoding) {
+TEST(JpegIndex, HasEntriesAsDenseAsIsAskedFor) {
+  for (const Bytes& file : files())
+    for (const std::uint32_t bits : {300U, 2048U}) {
+      const auto index = build_jpeg_index(file, {.entry_bits = bits});
+      ASSERT_TRUE(index);
+      EXPECT_EQ(JpegIndex::from_bytes(index->to_bytes()), index);
+      const auto bit_of = [](const JpegIndex::Entry& entry) {
+        return std::uint64_t{8} * entry.byte + entry.bit;
+      };
+      std::uint64_t far = 0;
+      for (std::size_t i = 1; i < index->entries.size(); ++i) {
+        const JpegIndex::Entry& entry = index->entries[i];
+        const JpegIndex::Entry& before = index->entries[i - 1];
+        ASSERT_GT(entry.mcu, before.mcu);
+        // Bytes are those of the file, and MCUs are not all of a length.
+        if (entry.mcu > before.mcu + 1 && bit_of(entry) - bit_of(before) > bits * 5 / 4) ++far;
+      }
+      EXPECT_GT(index->entries.size(), 400U);
+      EXPECT_LT(far, index->entries.size() / 4);
+    }
+}
+
+TEST_P(JpegIndexWith, LearnedBeforehandIsThatOfTheFirstDecoding) {
   for (const Bytes& file : files()) {
-    Indexed indexed;
+    Indexed indexed(JpegDecoder::fast, index_);
     (void)indexed(file, 0);
-    const auto built = build_jpeg_index(file);
+    const auto built = build_jpeg_index(file, {.entry_bits = GetParam()});
     ASSERT_TRUE(built);
     const auto kept = indexed.index().find(JpegKey::of(file));
     ASSERT_NE(kept, nullptr);
     EXPECT_EQ(*built, *kept);
   }
-  EXPECT_EQ(build_jpeg_index({}), std::nullopt);
-  EXPECT_EQ(build_jpeg_index(jpeg_of(picture(403, 309), {.progressive = true})), std::nullopt);
+  const JpegIndexOptions options{.entry_bits = GetParam()};
+  EXPECT_EQ(build_jpeg_index({}, options), std::nullopt);
+  EXPECT_EQ(build_jpeg_index(jpeg_of(picture(403, 309), {.progressive = true}), options),
+            std::nullopt);
   Bytes cut = jpeg_of(picture(403, 309), {.restart = 9});
   cut.resize(cut.size() / 2);
-  const auto part = build_jpeg_index(cut);
+  const auto part = build_jpeg_index(cut, options);
   ASSERT_TRUE(part);
   EXPECT_GT(part->valid_mcus, 51U * 10);
   EXPECT_LT(part->valid_mcus, 51U * 30);

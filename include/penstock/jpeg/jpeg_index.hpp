@@ -57,13 +57,21 @@ struct JpegIndex {
   friend bool operator==(const JpegIndex&, const JpegIndex&) = default;
 };
 
+/// For build_jpeg_index, and of a JpegIndexStore.
+struct JpegIndexOptions {
+  /// Bits of data between two entries, about, where MCUs are not longer; 0: an entry for each row of MCUs, as a CPU wants it.
+  /// A GPU begins at all entries at once: with 2048 it is done much sooner, and the index takes 2 to 5% of the file's size.
+  std::uint32_t entry_bits = 0;
+};
+
 /// The index that decode_image builds when it first decodes an image: for a program that indexes
 /// all images beforehand, as penstock-prepare does. Where restart markers divide the rows of MCUs,
-/// it records little more than that the data are valid: 20 bytes. Returns nothing where the data
+/// it records little more than that the data are valid, 20 bytes, unless denser entries are wanted. Returns nothing where the data
 /// are damaged from the start, or where Penstock's own decoder does not take the image.
 ///
 /// Threads  any number
-[[nodiscard]] std::optional<JpegIndex> build_jpeg_index(std::span<const std::byte> jpeg);
+[[nodiscard]] std::optional<JpegIndex> build_jpeg_index(std::span<const std::byte> jpeg,
+                                                        const JpegIndexOptions& options = {});
 
 /// Keeps indices for decode_image. An index is checked against the image, and the decoded data are
 /// checked against the index: a wrong index only costs time, or sends the image to libjpeg-turbo;
@@ -73,6 +81,9 @@ struct JpegIndex {
 class JpegIndexStore {
  public:
   virtual ~JpegIndexStore() = default;
+  /// How decode_image builds an index for this store. To be set before images are decoded.
+  void set_options(const JpegIndexOptions& options) noexcept { options_ = options; }
+  [[nodiscard]] const JpegIndexOptions& options() const noexcept { return options_; }
   /// nullptr where there is none.
   [[nodiscard]] virtual std::shared_ptr<const JpegIndex> find(const JpegKey& key) const = 0;
   /// Replaces an index with the same key. May discard it at once.
@@ -92,6 +103,9 @@ class JpegIndexStore {
 
  protected:
   std::size_t load_stream(std::istream& in, const std::string& name);
+
+ private:
+  JpegIndexOptions options_;
 };
 
 /// Keeps indices in memory, as many as fit: filled when JPEGs are first decoded, so that later only the crop is decoded, and

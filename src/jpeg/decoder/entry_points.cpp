@@ -64,7 +64,8 @@ bool ends_before_file(const Segment& segment, std::uint64_t bit) noexcept {
 }
 
 std::optional<JpegIndex> make_index(const JpegHeader& header, std::span<const Checkpoint> points,
-                                    Unstuffed& unstuffed, std::size_t scan_bytes) {
+                                    Unstuffed& unstuffed, std::size_t scan_bytes,
+                                    std::uint32_t entry_bits) {
   const Segment& last = unstuffed.segments().back();
   while (!points.empty() && points.back().at.bit > std::uint64_t{8} * last.begin &&
          !ends_before_file(last, points.back().at.bit))
@@ -76,6 +77,23 @@ std::optional<JpegIndex> make_index(const JpegHeader& header, std::span<const Ch
                   .scan_bytes = static_cast<std::uint32_t>(scan_bytes),
                   .valid_mcus = static_cast<std::uint32_t>(points.back().mcu),
                   .entries = {}};
+  const auto add = [&](const Checkpoint& point) {
+    index.entries.push_back({.mcu = static_cast<std::uint32_t>(point.mcu),
+                             .byte = static_cast<std::uint32_t>(unstuffed.raw_position(
+                                 static_cast<std::size_t>(point.at.bit >> 3))),
+                             .bit = static_cast<std::uint8_t>(point.at.bit & 7),
+                             .dc = point.at.dc});
+  };
+  if (entry_bits > 0) {
+    std::uint64_t last_bit = points[0].at.bit;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const std::size_t next = std::min(i + 1, points.size() - 1);
+      if (i > 0 && points[next].at.bit - last_bit <= entry_bits) continue;
+      add(points[i]);
+      last_bit = points[i].at.bit;
+    }
+    return index;
+  }
   if (restarts_divide_rows(header)) {
     index.entries.emplace_back();
     return index;
@@ -84,14 +102,7 @@ std::optional<JpegIndex> make_index(const JpegHeader& header, std::span<const Ch
   for (std::int64_t row_begin = 0; row_begin <= points.back().mcu;
        row_begin += header.mcus_per_row()) {
     while (at + 1 < points.size() && points[at + 1].mcu <= row_begin) ++at;
-    const Checkpoint& point = points[at];
-    const auto mcu = static_cast<std::uint32_t>(point.mcu);
-    if (!index.entries.empty() && index.entries.back().mcu == mcu) continue;
-    index.entries.push_back({.mcu = mcu,
-                             .byte = static_cast<std::uint32_t>(unstuffed.raw_position(
-                                 static_cast<std::size_t>(point.at.bit >> 3))),
-                             .bit = static_cast<std::uint8_t>(point.at.bit & 7),
-                             .dc = point.at.dc});
+    if (index.entries.empty() || index.entries.back().mcu != points[at].mcu) add(points[at]);
   }
   return index;
 }
@@ -107,7 +118,7 @@ bool use_index(const JpegIndex& index, const JpegHeader& header, const RegionPla
       index.mcus_per_row != static_cast<std::uint32_t>(columns) ||
       index.scan_bytes != scan.size() || index.valid_mcus < plan.checked_mcus)
     return false;
-  if (restarts_divide_rows(header))
+  if (restarts_divide_rows(header) && index.entries.size() <= 1)
     return use_restarts(header, plan, scan, unstuffed, points, markers);
   if (index.entries.empty() || index.entries.front().mcu > first) return false;
   using Entry = JpegIndex::Entry;

@@ -18,12 +18,14 @@ namespace PENSTOCK_EXPORT penstock {
 namespace jpeg {
 
 /// The index of an image: of `points`, which go as far as its data are valid, the last one before
-/// every MCU row; where restart markers divide the rows, only the first: these are found quickly.
+/// every MCU row; where restart markers divide the rows, only the first: these are found quickly. With `entry_bits`, of all
+/// points that are about so many bits apart, wherever markers are.
 /// `unstuffed` holds the whole scan, of `scan_bytes` bytes in the file. Nothing where no part of it
 /// is valid.
 [[nodiscard]] std::optional<JpegIndex> make_index(const JpegHeader& header,
                                                   std::span<const Checkpoint> points,
-                                                  Unstuffed& unstuffed, std::size_t scan_bytes);
+                                                  Unstuffed& unstuffed, std::size_t scan_bytes,
+                                                  std::uint32_t entry_bits = 0);
 
 /// Copies the part of a scan that `plan` needs into `unstuffed`, and sets `points` to the
 /// checkpoints there. `markers` is scratch. False where the index cannot be this image's, or does

@@ -36,6 +36,7 @@ bool JpegRegion::begin(const PixelRect& rect, int span, Chroma upsampling, int s
                        const IndexUse& use) {
   index_ = use.index;
   build_index_ = use.build_index;
+  entry_bits_ = use.entry_bits;
   built_index_.reset();
   layout_ = McuLayout(header_);
   rect_ = rect;
@@ -103,7 +104,7 @@ bool JpegRegion::scan_for_points() {
   const double part = static_cast<double>(until) / static_cast<double>(all);
   const bool sound = reader_.read(scan, until, part, lanes_);
   points_ = reader_.checkpoints();
-  if (build_index_) built_index_ = make_index(header_, points_, unstuffed_, scan_bytes.size());
+  if (build_index_) build_index(scan_bytes.size());
   if (!sound && (!build_index_ || !reader_.read_on(scan, plan_.checked_mcus, lanes_))) return false;
   points_ = reader_.checkpoints();
   const auto end = std::ranges::lower_bound(points_, plan_.checked_mcus, {}, &Checkpoint::mcu);
@@ -114,6 +115,30 @@ bool JpegRegion::scan_for_points() {
           : static_cast<std::size_t>((plan_.checked_mcus - 1) / header_.restart_interval);
   // Where that is not the checkpoint looked for, it is one behind it: then all is well before it.
   return ends_before_file(unstuffed_.segments()[segment], end->at.bit);
+}
+
+void JpegRegion::build_index(std::size_t scan_bytes) {
+  if (entry_bits_ == 0) {
+    built_index_ = make_index(header_, points_, unstuffed_, scan_bytes);
+    return;
+  }
+  known_.clear();
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    known_.push_back(points_[i]);
+    if (i + 1 == points_.size()) break;
+    Checkpoint point = points_[i];
+    const Checkpoint& next = points_[i + 1];
+    const std::int64_t mcus = next.mcu - point.mcu;
+    const std::uint64_t bits = next.at.bit - point.at.bit;
+    if (bits <= entry_bits_) continue;
+    const std::int64_t step =
+        std::max<std::int64_t>(1, mcus * entry_bits_ / static_cast<std::int64_t>(bits));
+    while (point.mcu + step < next.mcu && skip_mcus(lanes_, layout_, next.at.bit, point.at, step)) {
+      point.mcu += step;
+      known_.push_back(point);
+    }
+  }
+  built_index_ = make_index(header_, known_, unstuffed_, scan_bytes, entry_bits_);
 }
 
 void JpegRegion::prepare_rows(int span) {
@@ -344,6 +369,7 @@ void JpegRegion::close() noexcept {
   bytes_ = {};
   index_ = nullptr;
   build_index_ = false;
+  entry_bits_ = 0;
   built_index_.reset();
   unstuffed_.trim();
   planes_.trim();

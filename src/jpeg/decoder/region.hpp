@@ -30,7 +30,8 @@ struct IndexUse {
   /// What is outside the region is then not looked at. One that cannot be right is left alone, and
   /// another one built; one that turns out to be wrong makes rows() give up.
   const JpegIndex* index = nullptr;
-  bool build_index = false;  ///< go through the whole scan, and make an index of it
+  bool build_index = false;      ///< go through the whole scan, and make an index of it
+  std::uint32_t entry_bits = 0;  ///< JpegIndexOptions, of that index
 };
 
 /// Decodes one baseline JPEG after another, and of each no more than a rectangle needs. The pixels
@@ -78,6 +79,7 @@ class JpegRegion final : public RowSource {
 
   [[nodiscard]] bool find_points();
   [[nodiscard]] bool scan_for_points();
+  void build_index(std::size_t scan_bytes);
   void choose_unchecked();
   void prepare_rows(int span);
   [[nodiscard]] bool decode_band();
@@ -97,6 +99,7 @@ class JpegRegion final : public RowSource {
   McuLayout layout_;
   const JpegIndex* index_ = nullptr;
   bool build_index_ = false;
+  std::uint32_t entry_bits_ = 0;
   bool used_index_ = false;
   std::optional<JpegIndex> built_index_;
 
