@@ -53,6 +53,7 @@ cudaError_t submit(Machine& machine, Stream& stream, Node node, const std::byte*
     stream.capture_tail = {capture->nodes.size() - 1};
     return cudaSuccess;
   }
+  machine.wait_for_room(stream);
   auto operation = std::make_shared<Operation>();
   operation->name = std::move(node.name);
   operation->stream = &stream;

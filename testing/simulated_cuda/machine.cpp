@@ -137,6 +137,17 @@ Stream* Machine::make_stream(int index, bool blocking) {
   return stream;
 }
 
+void Machine::wait_for_room(const Stream& stream) {
+  constexpr std::size_t kDepth = 1024;
+  const Device& device = devices[static_cast<std::size_t>(stream.device)];
+  while (stream.queue.size() >= kDepth && device.lost == cudaSuccess) {
+    const OperationPtr first = stream.queue.front();
+    want(first);
+    first->awaited = true;
+    progress.wait(lock);
+  }
+}
+
 void Machine::enqueue(const OperationPtr& operation) {
   Stream& stream = *operation->stream;
   Device& device = devices[static_cast<std::size_t>(stream.device)];
@@ -174,6 +185,7 @@ void Machine::want(const OperationPtr& operation) {
 }
 
 OperationPtr Machine::mark(Stream& stream, const char* name) {
+  wait_for_room(stream);
   auto operation = std::make_shared<Operation>();
   operation->name = name;
   operation->stream = &stream;

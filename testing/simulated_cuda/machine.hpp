@@ -146,6 +146,8 @@ class Machine {
   /// Makes the device's context.
   Device& use(int device);
   [[nodiscard]] Stream* make_stream(int device, bool blocking);
+  /// Waits, with the lock given back meanwhile, where the stream can take no more.
+  void wait_for_room(const Stream& stream);
   void enqueue(const OperationPtr& operation);
   /// Waits until `operation` is done; holds the lock on entry and exit.
   cudaError_t wait(const OperationPtr& operation);

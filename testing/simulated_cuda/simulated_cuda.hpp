@@ -70,6 +70,11 @@ enum class Polled { over, moved, waits };
 /// which this cannot be part of).
 [[nodiscard]] bool enqueue_polled(cudaStream_t stream, std::string name,
                                   std::function<Polled()> step);
+/// Where the stream can take no more (1,024 operations), until it can. Who calls enqueue_polled() does this before, without a
+/// lock that others need to end what the stream does.
+void wait_for_room(cudaStream_t stream);
+/// Until all that the device's streams have at this moment is over, as the driver waits in cudaFree.
+void wait_for_device(int device);
 /// For a step, before a system call reads or writes device memory. False: it is not there any more.
 [[nodiscard]] bool open_memory(const void* memory);
 

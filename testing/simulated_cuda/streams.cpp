@@ -101,6 +101,21 @@ bool enqueue_polled(cudaStream_t handle, std::string name, std::function<Polled(
   return true;
 }
 
+void wait_for_room(cudaStream_t handle) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  machine.wait_for_room(stream_of(machine, handle, "wait_for_room", false));
+}
+
+void wait_for_device(int device) {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  std::vector<OperationPtr> open;
+  for (const Stream* stream : machine.devices[static_cast<std::size_t>(device)].streams)
+    if (stream->last && !stream->last->done) open.push_back(stream->last);
+  for (const OperationPtr& operation : open) (void)machine.wait(operation);
+}
+
 bool is_lost(int device) {
   Machine& machine = Machine::get();
   const Guard guard(machine.lock);
@@ -269,6 +284,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
       return cudaErrorStreamCaptureIsolation;
     }
     if (!event.recorded) return cudaSuccess;
+    machine.wait_for_room(stream);
     auto operation = std::make_shared<Operation>();
     operation->name = "cudaStreamWaitEvent";
     operation->stream = &stream;

@@ -1,6 +1,7 @@
 // The functions of NCCL.
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ struct Group {
   ncclResult_t error = ncclSuccess;
   std::vector<Queued> queued;
   std::vector<std::shared_ptr<Communicator>> begun;  // whose ranks have yet to come
+  std::set<int> freed_on;                            // devices of communicators that were aborted
 };
 thread_local Group group;
 
@@ -109,6 +111,12 @@ ncclResult_t in_background(const std::shared_ptr<Communicator>& communicator) {
   return ncclSuccess;
 }
 
+/// Of communicators that were aborted.
+void free_memory() {
+  for (const int device : std::exchange(group.freed_on, {}))
+    simulated_cuda::wait_for_device(device);
+}
+
 bool blocks(const ncclConfig_t* config, bool otherwise) {
   return config == nullptr || config->blocking == NCCL_CONFIG_UNDEF_INT ? otherwise
                                                                         : config->blocking != 0;
@@ -161,8 +169,22 @@ ncclResult_t launch_all(Library& library, std::vector<Group::Queued> queued) {
   return result;
 }
 
+/// Where a stream can take no more, its caller waits, and meanwhile another thread may abort the communicator.
+bool has_room(const Communicator& communicator, cudaStream_t stream) {
+  const CurrentDevice current(communicator.device);
+  simulated_cuda::wait_for_room(stream);
+  return !communicator.aborted;
+}
+
 /// A collective, a send or a receive.
 ncclResult_t call(const char* function, Task task, ncclComm_t handle, cudaStream_t stream) {
+  std::shared_ptr<Communicator> communicator;
+  (void)with_library([&](Library& library) {
+    communicator = library.find(handle, function);
+    return ncclSuccess;
+  });
+  if (group.depth == 0 && communicator && !has_room(*communicator, stream))
+    return ncclInternalError;
   return with_communicator(
       handle, function, [&](Library& library, Communicator& own, const auto& shared) {
         const auto refuse_this = [&](ncclResult_t result, const std::string& why) {
@@ -208,6 +230,11 @@ ncclResult_t call(const char* function, Task task, ncclComm_t handle, cudaStream
         if ((task.in_bytes > 0 && task.in == nullptr) ||
             (task.out_bytes > 0 && task.out == nullptr))
           return refuse_this(ncclInvalidArgument, "the memory is null");
+        if (!own.blocking && stream == cudaStreamPerThread)
+          simulated_cuda::violation(
+              fmt::format("{} of a communicator that does not block was given cudaStreamPerThread, "
+                          "which names another stream where NCCL launches it",
+                          function));
         const CurrentDevice current(own.device);
         cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
         if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess)
@@ -360,14 +387,18 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   });
 }
 
+// It frees device memory, which may wait for what else the device does; for a group (from 2.22) when all have ended.
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
-  return with_library([&](Library& library) {
+  const ncclResult_t result = with_library([&](Library& library) {
     const auto communicator = library.find(handle, "ncclCommAbort");
     if (!communicator) return ncclSuccess;
     communicator->abort();
     library.remove(handle);
+    group.freed_on.insert(communicator->device);
     return ncclSuccess;
   });
+  if (group.depth == 0) free_memory();
+  return result;
 }
 
 ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type,
@@ -424,7 +455,10 @@ ncclResult_t ncclGroupEnd() {
   auto queued = std::exchange(group.queued, {});
   const auto begun = std::exchange(group.begun, {});
   ncclResult_t result = std::exchange(group.error, ncclSuccess);
+  free_memory();
   if (result != ncclSuccess) return result;
+  for (const Group::Queued& one : queued)
+    if (!has_room(*one.communicator, one.stream)) return ncclInternalError;
   result = with_library([&](Library& library) { return launch_all(library, std::move(queued)); });
   const ncclResult_t in_progress = in_background(begun);
   return in_progress != ncclSuccess ? in_progress : result;

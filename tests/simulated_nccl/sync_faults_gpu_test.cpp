@@ -1,7 +1,9 @@
 // Sync over the simulated NCCL, where ranks stay away, stop, fail and lose their devices.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -141,6 +143,45 @@ TEST_F(SyncFaults, AnExceptionWhileOthersWaitInStreamsEndsAllAtOnce) {
                    }),
             "no such label");
   EXPECT_LT(Clock::now() - begin, kAtOnce);
+}
+
+// An abort frees memory, which waits for what else the device does: here for the kernel of the other communicator.
+TEST_F(SyncFaults, TwoCommunicatorsOfADeviceEndTogether) {
+  simulated_nccl::be_absent(1, 1);
+  simulated_nccl::be_absent(1, 2);
+  const auto begin = Clock::now();
+  // They outlive the exception.
+  std::array<std::unique_ptr<device::CudaStream>, 4> streams;
+  std::array<std::unique_ptr<Communicator>, 4> copies;
+  std::array<std::shared_ptr<std::byte>, 4> memory;
+  const auto body = [&](ReplicaContext& replica) {
+    auto& own = memory[replica.id()] = sync::allocate_on(replica.device(), 1024);
+    auto& copy = copies[replica.id()] = replica.communicator().duplicate();
+    auto& other = streams[replica.id()] =
+        std::make_unique<device::CudaStream>(replica.device().index);
+    copy->all_reduce(TensorView(own.get(), DType::f32, Shape{100}), ReduceOp::sum, other->get());
+    replica.communicator().all_reduce(TensorView(own.get() + 512, DType::f32, Shape{1}),
+                                      ReduceOp::sum, replica.stream());
+    if (replica.id() == 2) throw std::range_error("no such label");
+    sync::synchronize(replica.device(), replica.stream());
+  };
+  EXPECT_EQ(end_of(kTimeout, body), "no such label");
+  copies = {};
+  EXPECT_LT(Clock::now() - begin, kAtOnce);
+}
+
+// Calls block where a stream can take no more, and the time is up all the same.
+TEST_F(SyncFaults, ARankThatNeverComesIsToldToCallsThatBlock) {
+  simulated_nccl::be_absent(1, 5);
+  EXPECT_THAT(end_of(3,
+                     [](ReplicaContext& replica) {
+                       const auto memory = sync::allocate_on(replica.device(), 1024);
+                       const TensorView value(memory.get(), DType::f32, Shape{100});
+                       for (int call = 0; call < 2000; ++call)
+                         replica.communicator().all_reduce(value, ReduceOp::sum, replica.stream());
+                       sync::synchronize(replica.device(), replica.stream());
+                     }),
+              HasSubstr("waited 3 s in its collective"));
 }
 
 TEST_F(SyncFaults, SlowRanksAreWaitedFor) {

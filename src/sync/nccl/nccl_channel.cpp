@@ -40,32 +40,33 @@ NcclChannel::NcclChannel(Place place, const std::string& unique_id) : place_(std
   std::memcpy(&id, unique_id.data(), sizeof id);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const device::CurrentDevice current(place_.device);
-  UniqueLock lock(mutex_);
   key_ = fmt::format("nccl {}/", hash_text(unique_id));
-  finish_locked(lock,
-                nccl.comm_init_rank_config(&comm_, static_cast<int>(place_.size), id,
-                                           static_cast<int>(place_.rank), &config),
-                "its initialisation");
-  begin();
+  const device::CurrentDevice current(place_.device);
+  begin(nccl.comm_init_rank_config(&comm_, static_cast<int>(place_.size), id,
+                                   static_cast<int>(place_.rank), &config),
+        "its initialisation");
 }
 
 NcclChannel::NcclChannel(Place place, ncclComm_t comm, std::string key)
     : place_(std::move(place)), comm_(comm), key_(std::move(key)) {
   const device::CurrentDevice current(place_.device);
-  UniqueLock lock(mutex_);
-  finish_locked(lock, ncclInProgress, "the split");
-  begin();
+  begin(ncclInProgress, "the split");
 }
 
-void NcclChannel::begin() {
-  watchdog_ = core::start_thread("NCCL", [this](const std::stop_token& stop) { watch(stop); });
+void NcclChannel::begin(ncclResult_t status, const std::string& what) {
+  try {
+    finish(status, what);
+    watchdog_ = core::start_thread("NCCL", [this](const std::stop_token& stop) { watch(stop); });
+  } catch (...) {
+    if (comm_ != nullptr) (void)NcclLibrary::get().comm_abort(comm_);
+    throw;
+  }
 }
 
 NcclChannel::~NcclChannel() {
   watchdog_ = {};
   const NcclLibrary& nccl = NcclLibrary::get();
-  if (comm_ == nullptr || broken_) return;  // a broken one has been aborted
+  if (comm_ == nullptr) return;  // it is aborted
   try {
     const device::CurrentDevice current(place_.device);
     // Waits for the others for as long as for any collective.
@@ -85,43 +86,50 @@ NcclChannel::~NcclChannel() {
 }
 
 std::shared_ptr<NcclChannel> NcclChannel::split() {
+  const device::CurrentDevice current(place_.device);
   ncclComm_t copy = nullptr;
-  std::string key;
-  {
-    UniqueLock lock(mutex_);
-    if (broken_) std::rethrow_exception(broken_);
-    const device::CurrentDevice current(place_.device);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    key = fmt::format("{}{}/", key_, ++splits_);
-    const ncclResult_t begun =
-        NcclLibrary::get().comm_split(comm_, 0, static_cast<int>(place_.rank), &copy, &config);
-    // Success only says that it has begun: another thread writes `copy` until the parent is ready again.
-    finish_locked(lock, begun == ncclSuccess ? ncclInProgress : begun, "duplicate()");
-  }
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  std::string key = fmt::format("{}{}/", key_, ++splits_);
+  finish(call([&](ncclComm_t comm) {
+           return NcclLibrary::get().comm_split(comm, 0, static_cast<int>(place_.rank), &copy,
+                                                &config);
+         }),
+         "duplicate()");
   return std::shared_ptr<NcclChannel>(new NcclChannel(place_, copy, std::move(key)));
 }
 
-void NcclChannel::enqueue(const std::string& what, cudaStream_t stream,
-                          const std::function<ncclResult_t(ncclComm_t)>& start) {
-  UniqueLock lock(mutex_);
-  if (broken_) std::rethrow_exception(broken_);
+void NcclChannel::enqueue(const std::string& what, cudaStream_t stream, const Start& start) {
+  check_health();
   const device::CurrentDevice current(place_.device);
   if (device::is_capturing(stream))
     throw std::logic_error(
         what +
         " on a stream that is being captured: every collective is watched while it runs, which a "
         "graph's are not; call it outside of the capture");
-  ++sequence_;
+  std::uint64_t sequence = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    sequence = ++sequence_;
+  }
   // For the others, in case this rank is the one that they wait for.
   if (place_.rendezvous)
     place_.rendezvous->set(fmt::format("{}{}", key_, place_.rank),
-                           fmt::format("{} {}", sequence_, what));
+                           fmt::format("{} {}", sequence, what));
   device::CudaEvent begun(place_.device);
   device::CudaEvent done(place_.device);
+  // NCCL may queue its work on a thread of its own, where that handle would name another stream.
+  const bool is_threads = stream == cudaStreamPerThread;
+  if (is_threads && !own_stream_) own_stream_.emplace(place_.device);
+  const cudaStream_t on = is_threads ? own_stream_->get() : stream;
+  // Each of these waits where the stream can take no more, which may last until abort().
   device::check(cudaEventRecord(begun.get(), stream));
-  finish_locked(lock, start(comm_), what);
-  device::check(cudaEventRecord(done.get(), stream));
+  if (is_threads) device::check(cudaStreamWaitEvent(on, begun.get(), 0));
+  finish(call([&](ncclComm_t comm) { return start(comm, on); }), what);
+  device::check(cudaEventRecord(done.get(), on));
+  if (is_threads) device::check(cudaStreamWaitEvent(stream, done.get(), 0));
+  const std::lock_guard lock(mutex_);
+  if (broken_) std::rethrow_exception(broken_);
   work_.push_back({std::move(begun), std::move(done), what, std::nullopt});
   changed_.notify_all();
 }
@@ -132,11 +140,6 @@ void NcclChannel::check_health() {
 }
 
 void NcclChannel::abort(const std::exception_ptr& cause) noexcept {
-  {
-    const std::lock_guard lock(abort_mutex_);
-    if (!abort_cause_) abort_cause_ = cause;
-  }
-  aborts_ = true;  // ends a call that has the lock
   const std::lock_guard lock(mutex_);
   break_locked(cause);
 }
@@ -151,66 +154,98 @@ void NcclChannel::tell(const std::exception_ptr& cause) {
   if (tell_) tell_(cause);
 }
 
+ncclResult_t NcclChannel::call(const std::function<ncclResult_t(ncclComm_t)>& function) {
+  struct Inside {
+    explicit Inside(NcclChannel& channel) : own(channel) {
+      const std::lock_guard lock(own.mutex_);
+      if (own.broken_) std::rethrow_exception(own.broken_);
+      own.is_inside_ = true;
+      comm = own.comm_;
+    }
+    ~Inside() {
+      const std::lock_guard lock(own.mutex_);
+      own.is_inside_ = false;
+      if (own.broken_) own.changed_.notify_all();
+    }
+    NcclChannel& own;
+    ncclComm_t comm = nullptr;
+  };
+  const Inside inside(*this);
+  return function(inside.comm);
+}
+
 // Calls of a communicator that does not block return before they are done.
-void NcclChannel::finish_locked(UniqueLock& lock, ncclResult_t status, const std::string& what) {
+void NcclChannel::finish(ncclResult_t status, const std::string& what) {
+  const auto fail = [&](std::exception_ptr cause) {
+    const std::lock_guard lock(mutex_);
+    break_locked(std::move(cause));
+    std::rethrow_exception(broken_);
+  };
   const Deadline deadline = deadline_in(place_.timeout_s);
   while (status == ncclInProgress) {
-    if (aborts_) {
-      const std::lock_guard why(abort_mutex_);
-      fail_locked(abort_cause_);
-    }
     if (const auto gone = who_is_gone(deadline))
-      fail_locked(std::make_exception_ptr(
+      fail(std::make_exception_ptr(
           SyncError(fmt::format("replica {}, in {}: {}", place_.rank, what, *gone))));
-    if (SteadyClock::now() > deadline)
-      fail_locked(std::make_exception_ptr(SyncError(late_text(lock, what))));
+    if (SteadyClock::now() > deadline) fail(std::make_exception_ptr(SyncError(late_text(what))));
     std::this_thread::sleep_for(std::chrono::microseconds(50));
+    const std::lock_guard lock(mutex_);
+    if (broken_) std::rethrow_exception(broken_);
     const ncclResult_t asked = NcclLibrary::get().comm_get_async_error(comm_, &status);
     if (asked != ncclSuccess) status = asked;
   }
-  if (status != ncclSuccess) fail_locked(std::make_exception_ptr(error_of(status, what, comm_)));
-}
-
-void NcclChannel::fail_locked(std::exception_ptr cause) {
-  break_locked(cause);
-  std::rethrow_exception(cause);
+  if (status == ncclSuccess) return;
+  const std::lock_guard lock(mutex_);
+  if (!broken_) break_locked(std::make_exception_ptr(error_of(status, what, comm_)));
+  std::rethrow_exception(broken_);
 }
 
 void NcclChannel::break_locked(std::exception_ptr cause) noexcept {
   if (broken_) return;
   broken_ = std::move(cause);
   changed_.notify_all();
-  // Ends kernels that wait for others, so that streams, and threads that wait for them, continue.
-  if (comm_ != nullptr) (void)NcclLibrary::get().comm_abort(comm_);
-  comm_ = nullptr;
-  work_.clear();
 }
 
 void NcclChannel::watch(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (!stop.stop_requested()) {
-    changed_.wait(lock, stop, [&] { return !work_.empty() || (broken_ && !told_); });
-    if (stop.stop_requested()) return;
+  UniqueLock lock(mutex_);
+  while (!stop.stop_requested() && !broken_) {
+    if (!changed_.wait(lock, stop, [&] { return !work_.empty() || broken_; }) || broken_) break;
     try {
       look_locked(lock);
     } catch (...) {
       break_locked(std::current_exception());
     }
-    if (broken_ && !told_) {
-      told_ = true;
-      const std::exception_ptr cause = broken_;
-      lock.unlock();
-      try {
-        tell(cause);
-      } catch (...) {  // no memory for its words: the others have their own timeouts
-      }
-      lock.lock();
-    }
-    if (!work_.empty()) changed_.wait_for(lock, stop, kPoll, [] { return false; });
+    if (!work_.empty()) changed_.wait_for(lock, stop, kPoll, [&] { return broken_ != nullptr; });
+  }
+  if (broken_) end_work(lock);
+}
+
+// Ends kernels that wait for others, so that streams, and threads that wait for them, continue.
+void NcclChannel::end_work(UniqueLock& lock) noexcept {
+  constexpr auto kCallsEnd = std::chrono::seconds(1);
+  const std::exception_ptr cause = broken_;
+  lock.unlock();
+  // Before the abort, which may wait for the kernels of another channel of the device: that one is told here.
+  try {
+    tell(cause);
+  } catch (...) {  // no memory for its words: the others have their own timeouts
+  }
+  lock.lock();
+  // A call ends by itself, except where its stream takes no more before the abort.
+  changed_.wait_for(lock, kCallsEnd, [&] { return !is_inside_; });
+  const ncclComm_t comm = std::exchange(comm_, nullptr);
+  const std::deque<Work> work = std::exchange(work_, {});
+  lock.unlock();
+  const NcclLibrary& nccl = NcclLibrary::get();
+  try {
+    const device::CurrentDevice current(place_.device);
+    (void)nccl.comm_abort(comm);
+  } catch (const CudaError&) {
+    (void)nccl.comm_abort(comm);  // the device is lost
   }
 }
 
 void NcclChannel::look_locked(UniqueLock& lock) {
+  const device::CurrentDevice current(place_.device);
   while (!work_.empty() && work_.front().done.is_over()) work_.pop_front();
   if (work_.empty()) return;
   Work& first = work_.front();
@@ -226,8 +261,13 @@ void NcclChannel::look_locked(UniqueLock& lock) {
   }
   if (const auto gone = who_is_gone(first.deadline.value_or(deadline_in(place_.timeout_s))))
     throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *gone));
-  if (first.deadline && SteadyClock::now() > *first.deadline)
-    throw SyncError(late_text(lock, first.what));
+  if (first.deadline && SteadyClock::now() > *first.deadline) {
+    const std::string what = first.what;  // which may go meanwhile
+    lock.unlock();                        // asking takes a while
+    const std::string text = late_text(what);
+    lock.lock();
+    throw SyncError(text);
+  }
 }
 
 // Says which process's absence will keep a call that has `deadline` from its end. A process that left
@@ -240,10 +280,12 @@ std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
 }
 
 // Says which replicas have made fewer calls than this rank, as far as the rendezvous knows.
-std::string NcclChannel::late_text(UniqueLock& lock, const std::string& what) {
-  const std::uint64_t sequence = sequence_;
-  const std::string called = what;  // the work that it belongs to may go meanwhile
-  lock.unlock();                    // asking takes a while
+std::string NcclChannel::late_text(const std::string& what) {
+  std::uint64_t sequence = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    sequence = sequence_;
+  }
   std::string behind;
   for (std::uint32_t rank = 0; place_.rendezvous && rank < place_.size; ++rank) {
     if (rank == place_.rank) continue;
@@ -259,9 +301,8 @@ std::string NcclChannel::late_text(UniqueLock& lock, const std::string& what) {
     if (made < sequence)
       behind += fmt::format("{}replica {} {}", behind.empty() ? "" : ", ", rank, words);
   }
-  lock.lock();
   return fmt::format("replica {} waited {} s in its collective {} {}: {}", place_.rank,
-                     place_.timeout_s, sequence, called,
+                     place_.timeout_s, sequence, what,
                      behind.empty()
                          ? "another replica did not come, or the network hangs"
                          : behind + "; it is stopped, hangs, or is busy with something else");

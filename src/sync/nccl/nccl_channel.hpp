@@ -1,7 +1,6 @@
 // sync/nccl/nccl_channel: one NCCL communicator, and the thread that watches what it does.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -41,12 +40,14 @@ class NcclChannel {
 
   /// The same ranks once more; all ranks call it.
   [[nodiscard]] std::shared_ptr<NcclChannel> split();
-  /// Runs `start`, which queues work on `stream`, with the device current; then watches the work.
-  void enqueue(const std::string& what, cudaStream_t stream,
-               const std::function<ncclResult_t(ncclComm_t)>& start);
+  using Start = std::function<ncclResult_t(ncclComm_t, cudaStream_t)>;
+  /// Runs `start`, which queues work on the stream that it is given, with the device current; then watches the work, which
+  /// comes behind what `stream` has so far, and before what it is given later.
+  void enqueue(const std::string& what, cudaStream_t stream, const Start& start);
   /// Throws what has broken the channel, if anything has.
   void check_health();
-  /// Aborts: work in progress ends, and later calls throw this.
+  /// Work in progress ends soon after, and later calls throw this. Waits for nothing: the thread that watches aborts NCCL's
+  /// communicator, since that may wait for what else the device does, which may have to be aborted, too.
   void abort(const std::exception_ptr& cause) noexcept;
   /// `tell` is called once, on another thread, with what breaks the channel from now on. When this returns, the one before is not
   /// running and will not be called.
@@ -66,15 +67,16 @@ class NcclChannel {
   using UniqueLock = std::unique_lock<std::mutex>;
 
   NcclChannel(Place place, ncclComm_t comm, std::string key);
-  void begin();
-  void finish_locked(UniqueLock& lock, ncclResult_t status, const std::string& what);
-  [[noreturn]] void fail_locked(std::exception_ptr cause);
+  void begin(ncclResult_t status, const std::string& what);
+  ncclResult_t call(const std::function<ncclResult_t(ncclComm_t)>& function);
+  void finish(ncclResult_t status, const std::string& what);
   void break_locked(std::exception_ptr cause) noexcept;
   void watch(const std::stop_token& stop);
   void look_locked(UniqueLock& lock);
+  void end_work(UniqueLock& lock) noexcept;
   void tell(const std::exception_ptr& cause);
   [[nodiscard]] std::optional<std::string> who_is_gone(Deadline deadline) const;
-  [[nodiscard]] std::string late_text(UniqueLock& lock, const std::string& what);
+  [[nodiscard]] std::string late_text(const std::string& what);
 
   Place place_;
   ncclComm_t comm_ = nullptr;
@@ -82,18 +84,15 @@ class NcclChannel {
   // split.
   std::string key_;
   std::uint32_t splits_ = 0;
-  std::mutex mutex_;
+  std::mutex mutex_;  // not held where NCCL or CUDA may wait for a stream to take more
   std::condition_variable_any changed_;
   std::deque<Work> work_;
   std::uint64_t sequence_ = 0;
+  std::optional<device::CudaStream> own_stream_;
+  bool is_inside_ = false;  // a call, in NCCL
   std::exception_ptr broken_;
-  // Asked for by abort(), which must not wait for a call that holds the lock until others come.
-  std::mutex abort_mutex_;
-  std::exception_ptr abort_cause_;
-  std::atomic<bool> aborts_{false};
   std::mutex tell_mutex_;  // before mutex_
   std::function<void(const std::exception_ptr&)> tell_;
-  bool told_ = false;
   std::jthread watchdog_;
 };
 

@@ -149,8 +149,8 @@ void NcclCommunicator::perform(const Collective& call, const std::byte* in, std:
   if (call.kind == Collective::Kind::barrier) {
     const device::CurrentDevice current(device().index);
     std::byte* const place = scratch(256, stream);
-    channel_->enqueue(call.to_string(), stream, [&](ncclComm_t comm) {
-      return NcclLibrary::get().all_reduce(place, place, 1, ncclUint8, ncclSum, comm, stream);
+    channel_->enqueue(call.to_string(), stream, [&](ncclComm_t comm, cudaStream_t on) {
+      return NcclLibrary::get().all_reduce(place, place, 1, ncclUint8, ncclSum, comm, on);
     });
     used_scratch(stream);
     device::check(cudaStreamSynchronize(stream));
@@ -161,8 +161,9 @@ void NcclCommunicator::perform(const Collective& call, const std::byte* in, std:
       call.op == ReduceOp::sum || call.op == ReduceOp::mean || call.op == ReduceOp::product;
   if (call.kind == Collective::Kind::all_reduce && halves && adds)
     return all_reduce_halves(call, out, stream);
-  channel_->enqueue(call.to_string(), stream,
-                    [&](ncclComm_t comm) { return start(call, comm, in, out, stream); });
+  channel_->enqueue(call.to_string(), stream, [&](ncclComm_t comm, cudaStream_t on) {
+    return start(call, comm, in, out, on);
+  });
 }
 
 ncclResult_t NcclCommunicator::start(const Collective& call, ncclComm_t comm, const std::byte* in,
@@ -210,19 +211,20 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
     return std::pair{begin * unit, (end - begin) * unit};
   };
   const auto [own, own_bytes] = piece(rank());
-  channel_->enqueue(call.to_string(), stream, [&, own_bytes = own_bytes](ncclComm_t comm) {
-    ncclResult_t status = nccl.group_start();
-    for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
-      const auto [begin, bytes] = piece(peer);
-      if (bytes > 0)
-        status = nccl.send(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
-      if (status == ncclSuccess && own_bytes > 0)
-        status = nccl.recv(shares + peer * most * unit, own_bytes, ncclUint8,
-                           static_cast<int>(peer), comm, stream);
-    }
-    const ncclResult_t ended = nccl.group_end();
-    return status == ncclSuccess ? ended : status;
-  });
+  channel_->enqueue(
+      call.to_string(), stream, [&, own_bytes = own_bytes](ncclComm_t comm, cudaStream_t on) {
+        ncclResult_t status = nccl.group_start();
+        for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
+          const auto [begin, bytes] = piece(peer);
+          if (bytes > 0)
+            status = nccl.send(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, on);
+          if (status == ncclSuccess && own_bytes > 0)
+            status = nccl.recv(shares + peer * most * unit, own_bytes, ncclUint8,
+                               static_cast<int>(peer), comm, on);
+        }
+        const ncclResult_t ended = nccl.group_end();
+        return status == ncclSuccess ? ended : status;
+      });
   {
     const device::CurrentDevice current(device().index);
     cuda_reduce_pieces(shares, size(), most, data + own, own_bytes / unit, call.dtype, call.op,
@@ -230,17 +232,16 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
   }
   used_scratch(stream);
   channel_->enqueue(
-      call.to_string(), stream, [&, own = own, own_bytes = own_bytes](ncclComm_t comm) {
+      call.to_string(), stream,
+      [&, own = own, own_bytes = own_bytes](ncclComm_t comm, cudaStream_t on) {
         ncclResult_t status = nccl.group_start();
         for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
           if (peer == rank()) continue;
           const auto [begin, bytes] = piece(peer);
           if (own_bytes > 0)
-            status =
-                nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+            status = nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, on);
           if (status == ncclSuccess && bytes > 0)
-            status =
-                nccl.recv(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, stream);
+            status = nccl.recv(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, on);
         }
         const ncclResult_t ended = nccl.group_end();
         return status == ncclSuccess ? ended : status;
