@@ -56,6 +56,7 @@ NcclChannel::NcclChannel(Place place, ncclComm_t comm, std::string key)
 void NcclChannel::begin(ncclResult_t status, const std::string& what) {
   try {
     finish(status, what);
+    if (place_.rendezvous) answers_ = place_.rendezvous->on_inquiry([this] { return waits_for(); });
     watchdog_ = core::start_thread("NCCL", [this](const std::stop_token& stop) { watch(stop); });
   } catch (...) {
     if (comm_ != nullptr) (void)NcclLibrary::get().comm_abort(comm_);
@@ -64,6 +65,7 @@ void NcclChannel::begin(ncclResult_t status, const std::string& what) {
 }
 
 NcclChannel::~NcclChannel() {
+  answers_.reset();
   watchdog_ = {};
   const NcclLibrary& nccl = NcclLibrary::get();
   if (comm_ == nullptr) return;  // it is aborted
@@ -87,15 +89,16 @@ NcclChannel::~NcclChannel() {
 
 std::shared_ptr<NcclChannel> NcclChannel::split() {
   const device::CurrentDevice current(place_.device);
-  ncclComm_t copy = nullptr;
+  // Another thread writes it, until the parent is ready or aborted.
+  ncclComm_t& copy = copies_.emplace_back(nullptr);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   std::string key = fmt::format("{}{}/", key_, ++splits_);
-  finish(call([&](ncclComm_t comm) {
-           return NcclLibrary::get().comm_split(comm, 0, static_cast<int>(place_.rank), &copy,
-                                                &config);
-         }),
-         "duplicate()");
+  const ncclResult_t begun = call([&](ncclComm_t comm) {
+    return NcclLibrary::get().comm_split(comm, 0, static_cast<int>(place_.rank), &copy, &config);
+  });
+  // Success only says that it has begun.
+  finish(begun == ncclSuccess ? ncclInProgress : begun, "duplicate()");
   return std::shared_ptr<NcclChannel>(new NcclChannel(place_, copy, std::move(key)));
 }
 
@@ -130,7 +133,7 @@ void NcclChannel::enqueue(const std::string& what, cudaStream_t stream, const St
   if (is_threads) device::check(cudaStreamWaitEvent(stream, done.get(), 0));
   const std::lock_guard lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
-  work_.push_back({std::move(begun), std::move(done), what, std::nullopt});
+  work_.push_back({std::move(begun), std::move(done), what, sequence, std::nullopt});
   changed_.notify_all();
 }
 
@@ -186,7 +189,10 @@ void NcclChannel::finish(ncclResult_t status, const std::string& what) {
     if (const auto gone = who_is_gone(deadline))
       fail(std::make_exception_ptr(
           SyncError(fmt::format("replica {}, in {}: {}", place_.rank, what, *gone))));
-    if (SteadyClock::now() > deadline) fail(std::make_exception_ptr(SyncError(late_text(what))));
+    if (SteadyClock::now() > deadline) {
+      const std::uint64_t number = count_of_calls();
+      fail(std::make_exception_ptr(SyncError(late_text(what, number))));
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     const std::lock_guard lock(mutex_);
     if (broken_) std::rethrow_exception(broken_);
@@ -263,8 +269,9 @@ void NcclChannel::look_locked(UniqueLock& lock) {
     throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *gone));
   if (first.deadline && SteadyClock::now() > *first.deadline) {
     const std::string what = first.what;  // which may go meanwhile
-    lock.unlock();                        // asking takes a while
-    const std::string text = late_text(what);
+    const std::uint64_t number = first.number;
+    lock.unlock();  // asking takes a while
+    const std::string text = late_text(what, number);
     lock.lock();
     throw SyncError(text);
   }
@@ -279,14 +286,29 @@ std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
   return long_ago ? place_.rendezvous->departed() : place_.rendezvous->failure();
 }
 
-// Says which replicas have made fewer calls than this rank, as far as the rendezvous knows.
-std::string NcclChannel::late_text(const std::string& what) {
-  std::uint64_t sequence = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    sequence = sequence_;
-  }
-  std::string behind;
+std::uint64_t NcclChannel::count_of_calls() {
+  const std::lock_guard lock(mutex_);
+  return sequence_;
+}
+
+PendingCall NcclChannel::pending(const std::string& what, std::uint64_t number) const {
+  return {.communicator = std::stoull(hash_text(key_), nullptr, 16),
+          .number = number,
+          .phase = 0,
+          .peer = (place_.rendezvous->rank() + 1) % place_.rendezvous->world(),
+          .call = what};
+}
+
+std::vector<PendingCall> NcclChannel::waits_for() {
+  const std::lock_guard lock(mutex_);
+  if (work_.empty()) return {};
+  return {pending(work_.front().what, work_.front().number)};
+}
+
+// Says which replicas have made fewer calls than this rank, as far as the rendezvous knows. Where all have made this one, whose part of
+// it is missing is found by asking them: a process that is stopped does not answer.
+std::string NcclChannel::late_text(const std::string& what, std::uint64_t sequence) {
+  std::string slow, why;
   for (std::uint32_t rank = 0; place_.rendezvous && rank < place_.size; ++rank) {
     if (rank == place_.rank) continue;
     std::string words = "has made none";
@@ -298,14 +320,21 @@ std::string NcclChannel::late_text(const std::string& what) {
       words = fmt::format("is at its collective {}", told);
     } catch (const Error&) {  // it has not told anything yet
     }
+    // What another communicator's question has found meanwhile; then get() finds nothing.
+    if (const auto failure = place_.rendezvous->failure()) {
+      why = *failure;
+      break;
+    }
     if (made < sequence)
-      behind += fmt::format("{}replica {} {}", behind.empty() ? "" : ", ", rank, words);
+      slow += fmt::format("{}replica {} {}", slow.empty() ? "" : ", ", rank, words);
   }
+  if (why.empty() && slow.empty() && place_.rendezvous && place_.rendezvous->world() > 1)
+    why = place_.rendezvous->inquire(pending(what, sequence));
+  if (why.empty() && !slow.empty())
+    why = slow + "; it is stopped, hangs, or is busy with something else";
+  if (why.empty()) why = "another replica did not come, or the network hangs";
   return fmt::format("replica {} waited {} s in its collective {} {}: {}", place_.rank,
-                     place_.timeout_s, sequence, what,
-                     behind.empty()
-                         ? "another replica did not come, or the network hangs"
-                         : behind + "; it is stopped, hangs, or is busy with something else");
+                     place_.timeout_s, sequence, what, why);
 }
 
 }  // namespace penstock::sync

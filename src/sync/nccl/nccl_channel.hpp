@@ -62,6 +62,7 @@ class NcclChannel {
         begun;  // the stream has come to it: what it was given before does not count as lateness
     device::CudaEvent done;
     std::string what;
+    std::uint64_t number;
     std::optional<Deadline> deadline;  // once it has begun
   };
   using UniqueLock = std::unique_lock<std::mutex>;
@@ -76,7 +77,10 @@ class NcclChannel {
   void end_work(UniqueLock& lock) noexcept;
   void tell(const std::exception_ptr& cause);
   [[nodiscard]] std::optional<std::string> who_is_gone(Deadline deadline) const;
-  [[nodiscard]] std::string late_text(const std::string& what);
+  [[nodiscard]] std::uint64_t count_of_calls();
+  [[nodiscard]] PendingCall pending(const std::string& what, std::uint64_t number) const;
+  [[nodiscard]] std::vector<PendingCall> waits_for();
+  [[nodiscard]] std::string late_text(const std::string& what, std::uint64_t sequence);
 
   Place place_;
   ncclComm_t comm_ = nullptr;
@@ -84,7 +88,8 @@ class NcclChannel {
   // split.
   std::string key_;
   std::uint32_t splits_ = 0;
-  std::mutex mutex_;  // not held where NCCL or CUDA may wait for a stream to take more
+  std::deque<ncclComm_t> copies_;  // one for each split
+  std::mutex mutex_;               // not held where NCCL or CUDA may wait for a stream to take more
   std::condition_variable_any changed_;
   std::deque<Work> work_;
   std::uint64_t sequence_ = 0;
@@ -93,6 +98,7 @@ class NcclChannel {
   std::exception_ptr broken_;
   std::mutex tell_mutex_;  // before mutex_
   std::function<void(const std::exception_ptr&)> tell_;
+  std::shared_ptr<void> answers_;
   std::jthread watchdog_;
 };
 
