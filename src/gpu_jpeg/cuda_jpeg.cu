@@ -1,5 +1,6 @@
 // JPEGs on a GPU, in five kernels: tables of the batch's Huffman codes, and the images' heads; coefficients, a thread for each piece of
-// a scan, in zigzag order; samples, a thread for each block; pixels of the regions; and their resize. Every number is the host decoder's.
+// a scan, in zigzag order; samples, a thread for each block; pixels of the regions; and their resize, by rows. Every number is the host
+// decoder's.
 #include <algorithm>
 
 #ifndef PENSTOCK_SIMULATED_CUDA
@@ -215,9 +216,8 @@ struct alignas(16) Slot {
   std::uint32_t dc;  // addresses of its look-ups
   std::uint32_t ac;
   std::uint32_t first;  // its number in the group, in the region's first MCU
-  std::uint32_t
-      shape;  // blocks from one MCU of the region to the next; kTurns, kLast; above bit 16
-              // further blocks for each row of MCUs
+  // Blocks from one MCU of the region to the next; kTurns, kLast; above bit 16 further ones for each row of MCUs.
+  std::uint32_t shape;
 };
 constexpr std::uint32_t kAcross = 15;
 // The next block is of another component.

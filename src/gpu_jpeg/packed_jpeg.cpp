@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 
 #include "src/jpeg/decoder/entry_points.hpp"
 #include "src/jpeg/pixels/rows.hpp"
@@ -13,6 +14,9 @@ namespace {
 
 // Positions of bits are kept in 32 bits.
 constexpr std::size_t kMostBytes = std::size_t{1} << 28;
+// Pieces are sorted by their lengths, in units of some symbols.
+constexpr std::size_t kLengths = 256;
+constexpr std::uint64_t kLengthBits = 96;
 // A thread looks that far ahead of what it decodes.
 constexpr std::size_t kSlackWords = 4;
 
@@ -101,9 +105,10 @@ bool JpegPacker::find_codes() {
   return true;
 }
 
-// The region's rows of MCUs, cut at every checkpoint.
+// The region's rows of MCUs, cut at every checkpoint; the longest pieces first.
 void JpegPacker::find_pieces() {
   pieces_.clear();
+  lengths_.clear();
   std::size_t cursor = 0;
   for (std::int64_t row = plan_.first_row; row < plan_.last_row; ++row) {
     std::int64_t begin = row * head_.mcus_per_row + plan_.first_column;
@@ -129,10 +134,27 @@ void JpegPacker::find_pieces() {
       }
       std::ranges::copy(from.at.dc, piece.dc);
       pieces_.push_back(piece);
+      std::uint64_t bits = piece.end_bit - piece.bit;
+      if (next != nullptr && until < next->mcu)
+        bits = (next->at.bit - from.at.bit) * static_cast<std::uint64_t>(until - from.mcu) /
+               static_cast<std::uint64_t>(next->mcu - from.mcu);
+      lengths_.push_back(static_cast<std::uint8_t>(
+          kLengths - 1 - std::min<std::uint64_t>(bits / kLengthBits, kLengths - 1)));
       begin = until;
     }
   }
   head_.piece_count = static_cast<std::uint32_t>(pieces_.size());
+  sort_pieces();
+}
+
+// Neighbours take about as long then: a GPU's threads wait for those of their warp.
+void JpegPacker::sort_pieces() {
+  std::array<std::uint32_t, kLengths + 1> places{};
+  for (const std::uint8_t length : lengths_) ++places[length + 1];
+  std::partial_sum(places.begin(), places.end(), places.begin());
+  sorted_.resize(pieces_.size());
+  for (std::size_t i = 0; i < pieces_.size(); ++i) sorted_[places[lengths_[i]]++] = pieces_[i];
+  pieces_.swap(sorted_);
 }
 
 void JpegPacker::add_axis(PackedAxis& packed, const transform::ResizeAxis& axis, int from,
@@ -197,6 +219,7 @@ bool JpegPacker::pack(const transform::PackRequest& request, std::span<std::byte
 void JpegPacker::trim() {
   unstuffed_.trim();
   jpeg::trim(pieces_);
+  jpeg::trim(sorted_);
   jpeg::trim(points_);
   jpeg::trim(markers_);
 }

@@ -122,12 +122,15 @@ class JpegPacker final : public transform::ImagePacker {
  private:
   [[nodiscard]] bool find_codes();
   void find_pieces();
+  void sort_pieces();
   void add_axis(PackedAxis& packed, const transform::ResizeAxis& axis, int from, bool mirror);
   void lay_out();
 
   std::size_t most_scratch_;
   PackedJpeg head_;
   std::vector<PackedPiece> pieces_;
+  std::vector<PackedPiece> sorted_;
+  std::vector<std::uint8_t> lengths_;  // of the pieces, the longest 0
   std::vector<jpeg::CanonicalCode> codes_;
   std::vector<std::int32_t> places_;
   std::vector<std::int16_t> weights_;
