@@ -221,7 +221,8 @@ DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device) {
     (void)cudaGetLastError();
     throw CudaError(status,
                     fmt::format("cuda:{} has no {:.1f} MiB left for batches: lower the batch or "
-                                "the depth",
+                                "the depth, or have PyTorch give back what it keeps for later "
+                                "(torch.cuda.empty_cache())",
                                 device, static_cast<double>(bytes) / (1 << 20)));
   }
   check(status);

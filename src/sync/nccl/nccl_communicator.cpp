@@ -51,6 +51,9 @@ ncclDataType_t type_of(DType dtype) {
       name_of(dtype)));
 }
 
+// Within a group calls of a communicator that does not block may be in progress: the group's end tells.
+bool goes_on(ncclResult_t status) { return status == ncclSuccess || status == ncclInProgress; }
+
 ncclRedOp_t operation_of(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
@@ -214,16 +217,16 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
   channel_->enqueue(
       call.to_string(), stream, [&, own_bytes = own_bytes](ncclComm_t comm, cudaStream_t on) {
         ncclResult_t status = nccl.group_start();
-        for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
+        for (std::uint32_t peer = 0; goes_on(status) && peer < size(); ++peer) {
           const auto [begin, bytes] = piece(peer);
           if (bytes > 0)
             status = nccl.send(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, on);
-          if (status == ncclSuccess && own_bytes > 0)
+          if (goes_on(status) && own_bytes > 0)
             status = nccl.recv(shares + peer * most * unit, own_bytes, ncclUint8,
                                static_cast<int>(peer), comm, on);
         }
         const ncclResult_t ended = nccl.group_end();
-        return status == ncclSuccess ? ended : status;
+        return goes_on(status) ? ended : status;
       });
   {
     const device::CurrentDevice current(device().index);
@@ -235,16 +238,16 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
       call.to_string(), stream,
       [&, own = own, own_bytes = own_bytes](ncclComm_t comm, cudaStream_t on) {
         ncclResult_t status = nccl.group_start();
-        for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
+        for (std::uint32_t peer = 0; goes_on(status) && peer < size(); ++peer) {
           if (peer == rank()) continue;
           const auto [begin, bytes] = piece(peer);
           if (own_bytes > 0)
             status = nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, on);
-          if (status == ncclSuccess && bytes > 0)
+          if (goes_on(status) && bytes > 0)
             status = nccl.recv(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, on);
         }
         const ncclResult_t ended = nccl.group_end();
-        return status == ncclSuccess ? ended : status;
+        return goes_on(status) ? ended : status;
       });
 }
 
@@ -262,6 +265,7 @@ std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id, st
                                                 std::uint32_t size, const Device& device,
                                                 const NcclOptions& options) {
   sync::require_cuda(device);
+  sync::NcclLibrary::prefer(options.library);
   return std::make_unique<sync::NcclCommunicator>(std::make_shared<sync::NcclChannel>(
       sync::NcclChannel::Place{rank, size, device.index, options.timeout.count(), nullptr},
       unique_id));
@@ -270,6 +274,7 @@ std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id, st
 std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous> rendezvous,
                                                 const Device& device, const NcclOptions& options) {
   sync::require_cuda(device);
+  sync::NcclLibrary::prefer(options.library);
   const std::string key = fmt::format("nccl id {}", rendezvous->next_number());
   if (rendezvous->rank() == 0) rendezvous->set(key, nccl_unique_id());
   const std::string id = rendezvous->get(key);
