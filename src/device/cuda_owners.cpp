@@ -163,9 +163,16 @@ bool is_ready(cudaError_t status) {
 
 }  // namespace
 
-CudaStream::CudaStream(int device) : device_(device) {
+CudaStream::CudaStream(int device, Priority priority) : device_(device) {
   const CurrentDevice current(device);
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  if (priority == Priority::usual) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    return;
+  }
+  int least = 0;
+  int greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
 }
 
 CudaStream::~CudaStream() {
@@ -183,10 +190,12 @@ bool CudaStream::is_over() const {
   return is_ready(cudaStreamQuery(stream_));
 }
 
-CudaEvent::CudaEvent(int device, Timing timing) : device_(device) {
+CudaEvent::CudaEvent(int device, Use use) : device_(device) {
   const CurrentDevice current(device);
-  check(cudaEventCreateWithFlags(&event_,
-                                 timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming));
+  unsigned flags = cudaEventDisableTiming;
+  if (use == Use::wait) flags |= cudaEventBlockingSync;
+  if (use == Use::timing) flags = cudaEventBlockingSync;
+  check(cudaEventCreateWithFlags(&event_, flags));
 }
 
 CudaEvent::~CudaEvent() {

@@ -115,7 +115,9 @@ void NcclCommunicator::wait_for_scratch() {
 // At least `bytes` of device memory that outlive the work that uses them, until used_scratch().
 std::byte* NcclCommunicator::scratch(std::size_t bytes, cudaStream_t stream) {
   const device::CurrentDevice current(device().index);
-  if (!scratch_used_) scratch_used_ = std::make_unique<device::CudaEvent>(device().index);
+  if (!scratch_used_)
+    scratch_used_ =
+        std::make_unique<device::CudaEvent>(device().index, device::CudaEvent::Use::wait);
   if (!scratch_ || scratch_bytes_ < bytes) {
     wait_for_scratch();
     scratch_.reset();
