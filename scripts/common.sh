@@ -3,6 +3,8 @@ script=$(realpath "$0")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 jobs=${PENSTOCK_JOBS:-$(nproc)}
+# Builds of scripts are for tests: one architecture, if they name no other, from which drivers make code for any GPU.
+export CUDAARCHS=${CUDAARCHS:-75}
 
 # The head comment of a script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$script"; }

@@ -139,6 +139,7 @@ struct Meeting {
   double timeout_s = 0;
   bool any_order = false;
   RendezvousOptions options;
+  std::string nccl_library;
 };
 
 std::pair<std::string, std::uint16_t> host_and_port(const std::string& address) {
@@ -174,7 +175,24 @@ std::unique_ptr<Communicator> meet(const Meeting& where) {
                              {.timeout = Seconds(where.timeout_s), .any_order = where.any_order});
 #endif
   return nccl_communicator(std::move(rendezvous), *where.device,
-                           {.timeout = Seconds(where.timeout_s)});
+                           {.timeout = Seconds(where.timeout_s), .library = where.nccl_library});
+}
+
+// The one of this interpreter's packages, which is PyTorch's: a later import of torch takes the one that is loaded. Empty
+// where there is none.
+std::string nccl_of_packages() {
+  try {
+    const nb::object found =
+        nb::module_::import_("importlib.util").attr("find_spec")("nvidia.nccl");
+    if (found.is_none()) return {};
+    for (const nb::handle folder : found.attr("submodule_search_locations")) {
+      const auto file =
+          std::filesystem::path(nb::cast<std::string>(folder)) / "lib" / "libnccl.so.2";
+      if (std::filesystem::exists(file)) return file.string();
+    }
+  } catch (const nb::python_error&) {  // no package of NVIDIA's
+  }
+  return {};
 }
 
 // What the thread that meets the others has to say.
@@ -277,7 +295,8 @@ PyCommunicator* connect(std::string transport, nb::handle device,
                                  {.timeout = Seconds(join_timeout_s),
                                   .run_id = std::move(run_id),
                                   .secret = std::move(secret),
-                                  .unreachable_after = Seconds(timeout_s)}});
+                                  .unreachable_after = Seconds(timeout_s)},
+                                 transport == "nccl" ? nccl_of_packages() : std::string()});
   return new PyCommunicator(std::move(met), transport);
 }
 

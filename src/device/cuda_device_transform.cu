@@ -110,11 +110,12 @@ __global__ void __launch_bounds__(kThreads)
     transform_rows(const DeviceTransformNumbers numbers, const std::uint8_t* in,
                    const DeviceTransformRow* rows, std::uint64_t count, T* out) {
   constexpr int kMost = kChannels != 0 ? kChannels : kMaxChannels;
-  const int groups_per_line = numbers.width / kGroup;
-  const int group = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
-  if (group >= groups_per_line * numbers.height) return;
-  const int y = group / groups_per_line;
-  const int x = (group - y * groups_per_line) * kGroup;
+  // The largest image has 65,535 lines of as many pixels, a little less than 2^32.
+  const unsigned groups_per_line = static_cast<unsigned>(numbers.width) / kGroup;
+  const unsigned group = blockIdx.x * kThreads + threadIdx.x;
+  if (group >= groups_per_line * static_cast<unsigned>(numbers.height)) return;
+  const int y = static_cast<int>(group / groups_per_line);
+  const int x = static_cast<int>(group % groups_per_line) * kGroup;
   const std::size_t elements = std::size_t(numbers.height) * numbers.width * numbers.channels;
 
   for (std::uint64_t i = blockIdx.y; i < count; i += gridDim.y) {

@@ -51,7 +51,7 @@ class CudaDigests::Result final : public PendingDigests {
 CudaDigests::CudaDigests(int device, std::vector<DigestPlan> plans, std::size_t results)
     : device_(device),
       plans_(std::move(plans)),
-      stream_(device),
+      stream_(device, CudaStream::Priority::first),
       sums_(device, sizeof(SliceDigests)),
       pinned_(staging::HostMemory::make(results * sizeof(SliceDigests))) {
   pinned_->keep(pin_host_memory(pinned_->bytes(), device));

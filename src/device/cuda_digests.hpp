@@ -52,7 +52,7 @@ class CudaDigests : public std::enable_shared_from_this<CudaDigests> {
   class Result;
   /// Where a result arrives. Its event is over when it is there.
   struct Place {
-    explicit Place(int device) : event(device) {}
+    explicit Place(int device) : event(device, CudaEvent::Use::wait) {}
     CudaEvent event;
     std::weak_ptr<Result> result;  // gone: no caller wants it any more
   };

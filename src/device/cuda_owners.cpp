@@ -163,9 +163,16 @@ bool is_ready(cudaError_t status) {
 
 }  // namespace
 
-CudaStream::CudaStream(int device) : device_(device) {
+CudaStream::CudaStream(int device, Priority priority) : device_(device) {
   const CurrentDevice current(device);
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  if (priority == Priority::usual) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    return;
+  }
+  int least = 0;
+  int greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
 }
 
 CudaStream::~CudaStream() {
@@ -183,10 +190,12 @@ bool CudaStream::is_over() const {
   return is_ready(cudaStreamQuery(stream_));
 }
 
-CudaEvent::CudaEvent(int device, Timing timing) : device_(device) {
+CudaEvent::CudaEvent(int device, Use use) : device_(device) {
   const CurrentDevice current(device);
-  check(cudaEventCreateWithFlags(&event_,
-                                 timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming));
+  unsigned flags = cudaEventDisableTiming;
+  if (use == Use::wait) flags |= cudaEventBlockingSync;
+  if (use == Use::timing) flags = cudaEventBlockingSync;
+  check(cudaEventCreateWithFlags(&event_, flags));
 }
 
 CudaEvent::~CudaEvent() {
@@ -221,7 +230,8 @@ DeviceMemory::DeviceMemory(int device, std::size_t bytes) : device_(device) {
     (void)cudaGetLastError();
     throw CudaError(status,
                     fmt::format("cuda:{} has no {:.1f} MiB left for batches: lower the batch or "
-                                "the depth",
+                                "the depth, or have PyTorch give back what it keeps for later "
+                                "(torch.cuda.empty_cache())",
                                 device, static_cast<double>(bytes) / (1 << 20)));
   }
   check(status);

@@ -44,7 +44,9 @@ class CurrentDevice {
 /// A stream that does not synchronise with the default stream.
 class CudaStream {
  public:
-  explicit CudaStream(int device);
+  /// `first`: before what streams of training do, where both could go on: short work, for which a late batch waits.
+  enum class Priority : bool { usual, first };
+  explicit CudaStream(int device, Priority priority = Priority::usual);
   ~CudaStream();
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -61,8 +63,9 @@ class CudaStream {
 /// An event. Unrecorded events count as completed.
 class CudaEvent {
  public:
-  enum class Timing : bool { off, on };
-  explicit CudaEvent(int device, Timing timing = Timing::off);
+  /// For the order of streams; for the host, too, which then sleeps while it waits; the same with the time.
+  enum class Use : unsigned char { order, wait, timing };
+  explicit CudaEvent(int device, Use use = Use::order);
   ~CudaEvent();
   CudaEvent(CudaEvent&& other) noexcept
       : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}

@@ -29,8 +29,8 @@ CudaState::CudaState(int device, TransferPlan asked)
                                       plan.slots, place_bytes(plan))),
       scratch_free(device),
       copies(device),
-      works(device),
-      transforms(device),
+      works(device, CudaStream::Priority::first),
+      transforms(device, CudaStream::Priority::first),
       releases(device) {
   if (plan.scratch_bytes != 0) scratch.emplace(device, plan.scratch_bytes);
   // On their way are at most those of copies that still have a staging slot, and of what lies in the places.

@@ -25,7 +25,7 @@ struct CudaReader {
 
 /// When a reader of the last slice in a place was done.
 struct CudaReaderDone {
-  explicit CudaReaderDone(int on) : device(on), event(on) {}
+  explicit CudaReaderDone(int on) : device(on), event(on, CudaEvent::Use::wait) {}
   int device;  // the stream's
   CudaEvent event;
   cudaStream_t captured = nullptr;  // its stream was in a capture: recorded when that has ended
@@ -36,7 +36,11 @@ struct CudaReaderDone {
 
 /// What belongs to one place on the device for as long as the transfer lives.
 struct CudaPlace {
-  explicit CudaPlace(int device) : copied(device), arrived(device), ready(device), hashed(device) {}
+  explicit CudaPlace(int device)
+      : copied(device),
+        arrived(device, CudaEvent::Use::wait),
+        ready(device, CudaEvent::Use::wait),
+        hashed(device, CudaEvent::Use::wait) {}
   CudaEvent copied;                       // the copy, where there is work to do behind it
   CudaEvent arrived;                      // the copy, and that work
   CudaEvent ready;                        // the device transforms, where there are any

@@ -4,7 +4,7 @@
 
 namespace penstock::device {
 
-CudaTiming::CudaTiming(int device, cudaStream_t stream) : base_(device, CudaEvent::Timing::on) {
+CudaTiming::CudaTiming(int device, cudaStream_t stream) : base_(device, CudaEvent::Use::timing) {
   const CurrentDevice current(device);
   check(cudaEventRecord(base_.get(), stream));
   check(cudaEventSynchronize(base_.get()));

@@ -12,12 +12,12 @@ namespace penstock::device {
 /// The events around the copy of one slice, its decoding and its device transforms.
 struct CudaStamps {
   explicit CudaStamps(int device)
-      : copy_begin(device, CudaEvent::Timing::on),
-        copy_end(device, CudaEvent::Timing::on),
-        decode_begin(device, CudaEvent::Timing::on),
-        decode_end(device, CudaEvent::Timing::on),
-        transform_begin(device, CudaEvent::Timing::on),
-        transform_end(device, CudaEvent::Timing::on) {}
+      : copy_begin(device, CudaEvent::Use::timing),
+        copy_end(device, CudaEvent::Use::timing),
+        decode_begin(device, CudaEvent::Use::timing),
+        decode_end(device, CudaEvent::Use::timing),
+        transform_begin(device, CudaEvent::Use::timing),
+        transform_end(device, CudaEvent::Use::timing) {}
 
   CudaEvent copy_begin, copy_end, decode_begin, decode_end, transform_begin, transform_end;
   std::uint64_t step = 0;

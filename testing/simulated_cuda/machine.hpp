@@ -69,6 +69,7 @@ struct Stream {
 struct Event {
   int device = 0;
   bool timing = false;
+  bool blocking = false;  // who waits for it sleeps
   bool destroyed = false;
   bool went_with_device = false;  // it was lost; destroying its remains is no mistake
   OperationPtr recorded;          // none: never recorded
@@ -140,6 +141,8 @@ class Machine {
   std::vector<std::pair<std::uint64_t, std::size_t>> corrupt_copies;  // copies left, and where
   std::uint64_t operations_done = 0;
   std::uint64_t streams_made = 0;
+  std::uint64_t first_streams_made = 0;  // of the greatest priority
+  std::uint64_t spins = 0;
   std::size_t live_streams = 0;  // users'
   std::size_t live_events = 0;
 

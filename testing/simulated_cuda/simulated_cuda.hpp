@@ -50,6 +50,13 @@ struct Usage {
 };
 [[nodiscard]] Usage usage();
 
+/// So far.
+struct Manners {
+  std::uint64_t first_streams = 0;  // made with the greatest priority
+  std::uint64_t spins = 0;  // waits for events that keep a core busy: without cudaEventBlockingSync
+};
+[[nodiscard]] Manners manners();
+
 /// Operations executed so far.
 [[nodiscard]] std::uint64_t operations_done();
 

@@ -39,6 +39,8 @@ Event& event_of(Machine& machine, cudaEvent_t handle, const char* function) {
 
 namespace {
 
+constexpr int kGreatestPriority = -5;
+
 cudaError_t lost(const Machine& machine, int device) {
   return machine.devices[static_cast<std::size_t>(device)].lost;
 }
@@ -116,6 +118,12 @@ void wait_for_device(int device) {
   for (const OperationPtr& operation : open) (void)machine.wait(operation);
 }
 
+Manners manners() {
+  Machine& machine = Machine::get();
+  const Guard guard(machine.lock);
+  return {machine.first_streams_made, machine.spins};
+}
+
 bool is_lost(int device) {
   Machine& machine = Machine::get();
   const Guard guard(machine.lock);
@@ -136,14 +144,19 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return make_stream(stream, flags, "cudaStreamCreateWithFlags");
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  if (priority <= kGreatestPriority) {
+    Machine& machine = Machine::get();
+    const Guard guard(machine.lock);
+    ++machine.first_streams_made;
+  }
   return make_stream(stream, flags, "cudaStreamCreateWithPriority");
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return call("cudaDeviceGetStreamPriorityRange", Needs::context, [&](Machine&) {
     *least = 0;
-    *greatest = -5;
+    *greatest = kGreatestPriority;
     return cudaSuccess;
   });
 }
@@ -209,6 +222,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
     auto* const event = new Event;
     event->device = this_thread().device();
     event->timing = (flags & cudaEventDisableTiming) == 0;
+    event->blocking = (flags & cudaEventBlockingSync) != 0;
     machine.events.insert(event);
     ++machine.live_events;
     *handle = reinterpret_cast<cudaEvent_t>(event);
@@ -320,7 +334,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
       event.capture->invalidated = true;
       return cudaErrorCapturedEvent;
     }
-    return event.recorded ? machine.wait(event.recorded) : cudaSuccess;
+    if (!event.recorded) return cudaSuccess;
+    if (!event.blocking && !event.recorded->done) ++machine.spins;
+    return machine.wait(event.recorded);
   });
 }
 

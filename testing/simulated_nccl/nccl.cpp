@@ -260,7 +260,8 @@ ncclResult_t call(const char* function, Task task, ncclComm_t handle, cudaStream
         Group::Queued queued{task, shared, stream, library.faults.take(own.rank)};
         if (group.depth > 0) {
           group.queued.push_back(std::move(queued));
-          return ncclSuccess;
+          const bool tells = !own.blocking && own.draw(group.queued.size() * 11, 2) == 0;
+          return tells ? ncclInProgress : ncclSuccess;
         }
         std::vector<Group::Queued> one;
         one.push_back(std::move(queued));

@@ -489,6 +489,19 @@ TEST_F(CudaDigestGpu, AnyCallMayFail) {
   EXPECT_GT(failures, 40);
 }
 
+TEST_F(CudaDigestGpu, ShortWorkComesFirstAndNoWaitKeepsACoreBusy) {
+  const simulated_cuda::Manners before = simulated_cuda::manners();
+  Loader loader = pictures()
+                      .batch(16, {.uneven = true})
+                      .transform_on_device({})
+                      .prefetch_to_devices(lists_[0])
+                      .loader({.digest = true, .digest_transformed = true});
+  (void)drain(loader);
+  const simulated_cuda::Manners after = simulated_cuda::manners();
+  EXPECT_EQ(after.first_streams - before.first_streams, 3U) << "decoding, transforms, digests";
+  EXPECT_EQ(after.spins, before.spins);
+}
+
 // In a process of its own: a context stays.
 TEST(CudaDigestContextGpu, ALoaderMakesNothingOnADeviceOfOthers) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

@@ -17,6 +17,10 @@ namespace penstock::test {
 
 inline void ok(cudaError_t status) { ASSERT_EQ(status, cudaSuccess); }
 inline void ok(ncclResult_t status) { ASSERT_EQ(status, ncclSuccess); }
+/// In a group, whose end tells the rest.
+inline void in_group(ncclResult_t status) {
+  ASSERT_TRUE(status == ncclSuccess || status == ncclInProgress) << status;
+}
 
 // Whatever the other tests are run with.
 inline const bool kEightDevices = ::setenv("PENSTOCK_SIMULATED_GPUS", "8", 1) == 0;

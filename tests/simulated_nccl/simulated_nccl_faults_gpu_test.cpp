@@ -22,6 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::as_threads;
+using test::in_group;
 using test::new_id;
 using test::ok;
 using test::RankOf;
@@ -326,8 +327,8 @@ void run_two_of_four(const ncclUniqueId& id, int first) {
       const Values<float> out(std::vector<float>(70'000, static_cast<float>(rank)));
       const Values<float> in(70'000);
       ok(ncclGroupStart());
-      ok(ncclSend(out.data(), 70'000, ncclFloat32, (rank + 1) % 4, own.comm(), own.stream()));
-      ok(ncclRecv(in.data(), 70'000, ncclFloat32, (rank + 3) % 4, own.comm(), own.stream()));
+      in_group(ncclSend(out.data(), 70'000, ncclFloat32, (rank + 1) % 4, own.comm(), own.stream()));
+      in_group(ncclRecv(in.data(), 70'000, ncclFloat32, (rank + 3) % 4, own.comm(), own.stream()));
       own.call(ncclGroupEnd());
       own.wait();
       EXPECT_THAT(in.get(), Each(static_cast<float>((rank + 3) % 4)));

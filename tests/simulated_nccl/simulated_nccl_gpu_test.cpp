@@ -20,6 +20,7 @@ namespace penstock {
 namespace {
 
 using test::as_threads;
+using test::in_group;
 using test::new_id;
 using test::ok;
 using test::RankOf;
@@ -200,8 +201,9 @@ TEST_P(SimulatedNcclOf, MessagesOfAGroupGoAllAtOnce) {
       float* place = in.data();
       for (int peer = 0; peer < own.size(); ++peer) {
         const std::size_t count = (static_cast<std::size_t>(peer) + 1) * unit;
-        ok(ncclRecv(place, count, ncclFloat32, peer, own.comm(), own.stream()));
-        ok(ncclSend(out.data(), (rank + 1) * unit, ncclFloat32, peer, own.comm(), own.stream()));
+        in_group(ncclRecv(place, count, ncclFloat32, peer, own.comm(), own.stream()));
+        in_group(
+            ncclSend(out.data(), (rank + 1) * unit, ncclFloat32, peer, own.comm(), own.stream()));
         place += count;
       }
       own.call(ncclGroupEnd());
@@ -242,12 +244,14 @@ TEST_F(SimulatedNccl, AGroupHasSeveralCollectivesAndStreams) {
     Values<float> second(std::vector<float>(10, 2.0F));
     Values<float> third(std::vector<float>(10, static_cast<float>(own.rank())));
     ok(ncclGroupStart());
-    ok(ncclAllReduce(first.data(), first.data(), 1000, ncclFloat32, ncclSum, own.comm(),
-                     own.stream()));
+    in_group(ncclAllReduce(first.data(), first.data(), 1000, ncclFloat32, ncclSum, own.comm(),
+                           own.stream()));
     ok(ncclGroupStart());
-    ok(ncclAllReduce(second.data(), second.data(), 10, ncclFloat32, ncclSum, own.comm(), other));
+    in_group(
+        ncclAllReduce(second.data(), second.data(), 10, ncclFloat32, ncclSum, own.comm(), other));
     ok(ncclGroupEnd());
-    ok(ncclBroadcast(third.data(), third.data(), 10, ncclFloat32, 1, own.comm(), own.stream()));
+    in_group(
+        ncclBroadcast(third.data(), third.data(), 10, ncclFloat32, 1, own.comm(), own.stream()));
     own.call(ncclGroupEnd());
     own.wait();
     ok(cudaStreamSynchronize(other));
@@ -292,8 +296,8 @@ TEST_F(SimulatedNccl, AnErrorWithinAGroupDropsIt) {
   as_threads(2, [](RankOf& own) {
     Values<float> values(std::vector<float>(10, 1.0F));
     ok(ncclGroupStart());
-    ok(ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum, own.comm(),
-                     own.stream()));
+    in_group(ncclAllReduce(values.data(), values.data(), 10, ncclFloat32, ncclSum, own.comm(),
+                           own.stream()));
     EXPECT_EQ(ncclSend(values.data(), 10, ncclFloat32, 2, own.comm(), own.stream()),
               ncclInvalidArgument);
     EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
@@ -310,7 +314,7 @@ TEST_F(SimulatedNccl, WhatIsSentToOneselfIsReceivedInTheSameGroup) {
   as_threads(2, [](RankOf& own) {
     Values<float> values(std::vector<float>(10, 1.0F));
     ok(ncclGroupStart());
-    ok(ncclSend(values.data(), 10, ncclFloat32, own.rank(), own.comm(), own.stream()));
+    in_group(ncclSend(values.data(), 10, ncclFloat32, own.rank(), own.comm(), own.stream()));
     EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
     EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // none begun
   });

@@ -13,6 +13,7 @@
 
 #include <penstock/sync/communicator.hpp>
 #include <penstock/sync/gradient_sync.hpp>
+#include <penstock/sync/rendezvous.hpp>
 #include <penstock/sync/replicas.hpp>
 
 #include "src/core/half.hpp"
@@ -250,6 +251,25 @@ TEST(CudaReplicasContextGpu, ReplicasMakeNothingOnADeviceOfOthers) {
         std::_Exit(0);
       },
       testing::ExitedWithCode(0), "context on 0: 0");
+}
+
+// In a process of its own, which has no NCCL yet.
+TEST(NcclLibraryGpu, ThePreferredOneIsTakenBeforeTheSystems) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const char* const simulated = std::getenv("PENSTOCK_NCCL_LIBRARY");
+  ASSERT_NE(simulated, nullptr);
+  const std::string library = simulated;
+  EXPECT_EXIT(
+      {
+        ::unsetenv("PENSTOCK_NCCL_LIBRARY");
+        const auto alone = nccl_communicator(
+            Rendezvous::via_exchange([](const std::string& own) { return own; }, 0, 1),
+            {Device::Kind::cuda, 0}, {.library = library});
+        alone->barrier();
+        std::fprintf(stderr, "%u of simulated_nccl", alone->size());
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "1 of simulated_nccl");
 }
 
 // What the others have queued, in a duplicate of the communicator, ends at once and not when the time is up; and its

@@ -237,6 +237,9 @@ class NcclError : public Error {
 struct NcclOptions {
   /// How long to wait for the others to join, and for a collective to finish.
   Seconds timeout{300};
+  /// NCCL's file, tried before the system's where the process has none yet and PENSTOCK_NCCL_LIBRARY names none. Counts in
+  /// the process's first use of NCCL.
+  std::string library{};
 };
 
 /// 128 bytes from which a group is made: one rank asks for them and gives them to the others.

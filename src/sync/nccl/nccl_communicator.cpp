@@ -51,6 +51,9 @@ ncclDataType_t type_of(DType dtype) {
       name_of(dtype)));
 }
 
+// Within a group calls of a communicator that does not block may be in progress: the group's end tells.
+bool goes_on(ncclResult_t status) { return status == ncclSuccess || status == ncclInProgress; }
+
 ncclRedOp_t operation_of(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
@@ -112,7 +115,9 @@ void NcclCommunicator::wait_for_scratch() {
 // At least `bytes` of device memory that outlive the work that uses them, until used_scratch().
 std::byte* NcclCommunicator::scratch(std::size_t bytes, cudaStream_t stream) {
   const device::CurrentDevice current(device().index);
-  if (!scratch_used_) scratch_used_ = std::make_unique<device::CudaEvent>(device().index);
+  if (!scratch_used_)
+    scratch_used_ =
+        std::make_unique<device::CudaEvent>(device().index, device::CudaEvent::Use::wait);
   if (!scratch_ || scratch_bytes_ < bytes) {
     wait_for_scratch();
     scratch_.reset();
@@ -214,16 +219,16 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
   channel_->enqueue(
       call.to_string(), stream, [&, own_bytes = own_bytes](ncclComm_t comm, cudaStream_t on) {
         ncclResult_t status = nccl.group_start();
-        for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
+        for (std::uint32_t peer = 0; goes_on(status) && peer < size(); ++peer) {
           const auto [begin, bytes] = piece(peer);
           if (bytes > 0)
             status = nccl.send(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, on);
-          if (status == ncclSuccess && own_bytes > 0)
+          if (goes_on(status) && own_bytes > 0)
             status = nccl.recv(shares + peer * most * unit, own_bytes, ncclUint8,
                                static_cast<int>(peer), comm, on);
         }
         const ncclResult_t ended = nccl.group_end();
-        return status == ncclSuccess ? ended : status;
+        return goes_on(status) ? ended : status;
       });
   {
     const device::CurrentDevice current(device().index);
@@ -235,16 +240,16 @@ void NcclCommunicator::all_reduce_halves(const Collective& call, std::byte* data
       call.to_string(), stream,
       [&, own = own, own_bytes = own_bytes](ncclComm_t comm, cudaStream_t on) {
         ncclResult_t status = nccl.group_start();
-        for (std::uint32_t peer = 0; status == ncclSuccess && peer < size(); ++peer) {
+        for (std::uint32_t peer = 0; goes_on(status) && peer < size(); ++peer) {
           if (peer == rank()) continue;
           const auto [begin, bytes] = piece(peer);
           if (own_bytes > 0)
             status = nccl.send(data + own, own_bytes, ncclUint8, static_cast<int>(peer), comm, on);
-          if (status == ncclSuccess && bytes > 0)
+          if (goes_on(status) && bytes > 0)
             status = nccl.recv(data + begin, bytes, ncclUint8, static_cast<int>(peer), comm, on);
         }
         const ncclResult_t ended = nccl.group_end();
-        return status == ncclSuccess ? ended : status;
+        return goes_on(status) ? ended : status;
       });
 }
 
@@ -262,6 +267,7 @@ std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id, st
                                                 std::uint32_t size, const Device& device,
                                                 const NcclOptions& options) {
   sync::require_cuda(device);
+  sync::NcclLibrary::prefer(options.library);
   return std::make_unique<sync::NcclCommunicator>(std::make_shared<sync::NcclChannel>(
       sync::NcclChannel::Place{rank, size, device.index, options.timeout.count(), nullptr},
       unique_id));
@@ -270,6 +276,7 @@ std::unique_ptr<Communicator> nccl_communicator(const std::string& unique_id, st
 std::unique_ptr<Communicator> nccl_communicator(std::shared_ptr<Rendezvous> rendezvous,
                                                 const Device& device, const NcclOptions& options) {
   sync::require_cuda(device);
+  sync::NcclLibrary::prefer(options.library);
   const std::string key = fmt::format("nccl id {}", rendezvous->next_number());
   if (rendezvous->rank() == 0) rendezvous->set(key, nccl_unique_id());
   const std::string id = rendezvous->get(key);

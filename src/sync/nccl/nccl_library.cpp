@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,22 @@ void add_python_copies(const fs::path& prefix, std::vector<std::string>& found) 
   }
 }
 
+struct Preferred {
+  std::mutex mutex;
+  std::string file;
+};
+Preferred& preferred() {
+  static Preferred one;
+  return one;
+}
+
 std::vector<std::string> candidates() {
   std::vector<std::string> names;
   if (const char* chosen = std::getenv("PENSTOCK_NCCL_LIBRARY")) return {chosen};
+  {
+    const std::lock_guard lock(preferred().mutex);
+    if (!preferred().file.empty()) names.push_back(preferred().file);
+  }
   names.emplace_back("libnccl.so.2");
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const char* prefix = std::getenv(variable)) add_python_copies(prefix, names);
@@ -50,6 +64,12 @@ bool look_up(void* library, const char* name, F& function) {
 const NcclLibrary& NcclLibrary::get() {
   static const NcclLibrary kLibrary;
   return kLibrary;
+}
+
+void NcclLibrary::prefer(const std::string& file) {
+  if (file.empty()) return;
+  const std::lock_guard lock(preferred().mutex);
+  preferred().file = file;
 }
 
 NcclLibrary::NcclLibrary() {

@@ -1,17 +1,21 @@
 // sync/nccl/nccl_library: NCCL's functions, found at run time.
 #pragma once
 
+#include <string>
+
 #include <nccl.h>
 
 namespace penstock::sync {
 
 /// First a copy that the process has loaded already (PyTorch's, for one: two would not know of each
-/// other), then $PENSTOCK_NCCL_LIBRARY, then the system's, then that of a Python installation.
+/// other), then $PENSTOCK_NCCL_LIBRARY, then the preferred one, then the system's, then that of a Python installation.
 ///
 /// Threads  const.
 struct NcclLibrary {
   /// Errors  NcclError  none was found, or one that is too old
   [[nodiscard]] static const NcclLibrary& get();
+  /// Where get() has not been called yet. Empty: no change.
+  static void prefer(const std::string& file);
 
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) comm_init_rank_config = nullptr;
