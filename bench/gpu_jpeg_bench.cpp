@@ -298,7 +298,7 @@ class KernelTimes {
 
  private:
   void mark() {
-    if (next_ == events_.size()) events_.emplace_back(0, device::CudaEvent::Timing::on);
+    if (next_ == events_.size()) events_.emplace_back(0, device::CudaEvent::Use::timing);
     check(cudaEventRecord(events_[next_++].get(), nullptr));
   }
 

@@ -184,7 +184,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
-  return call("cudaStreamGetDevice", Needs::context, [&](Machine& machine) {
+  return call("cudaStreamGetDevice", Needs::nothing, [&](Machine& machine) {
     *device = stream_of(machine, handle, "cudaStreamGetDevice", false).device;
     return cudaSuccess;
   });

@@ -26,7 +26,14 @@ case $* in
 esac
 END
 stub "$work/bin/nvcc" <<<'echo "release 13.0,"'
-stub "$work/bin/ctest" <<<'echo "100% tests passed"'
+# Its report is that of a run in which nothing was skipped, unless a case has another one.
+stub "$work/bin/ctest" <<END
+while ((\$#)); do
+  [[ \$1 != --output-junit ]] || { [[ -f $work/junit.xml ]] && cat $work/junit.xml || echo '<testsuite/>'; } >"\$2"
+  shift
+done
+echo "100% tests passed"
+END
 stub "$work/bin/cmake" <<'END'
 echo "cmake $*"
 END
@@ -123,13 +130,48 @@ END
   ends_with 1
 }
 ATestThatSkipsIsNotOk() {
-  stub "$work/bin/ctest" <<'END'
-echo " 1/2 Test  #1: CudaLoader.CopiesAll ......   Passed    0.01 sec"
-echo " 2/2 Test #12: CudaLoader.Finds/2 ........***Skipped   0.01 sec"
+  cat >"$work/junit.xml" <<'END'
+<testsuite>
+<testcase name="CudaLoader.CopiesAll" status="run"/>
+<testcase name="CudaLoader.Finds/2" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>no GPU here</system-out></testcase>
+<testcase name="CudaLoader.IsAPartOfAnother" status="disabled"><skipped message="Disabled"/></testcase>
+</testsuite>
 END
   check --only tests
   says '^tests +[0-9]+ s  SKIPPED \(1 tests: CudaLoader.Finds/2\)$'
   ends_with 3
+}
+ATestOfSeveralGpusIsNamedWhereThereIsOne() {
+  cat >"$work/junit.xml" <<'END'
+<testsuite>
+<testcase name="CudaRules.TwoDevices" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>a.cpp:71: Skipped
+one GPU here</system-out></testcase>
+</testsuite>
+END
+  check --only tests
+  says '^tests +[0-9]+ s  ok$'
+  says '^    not tested on one GPU: 1 tests, CudaRules.TwoDevices$'
+  ends_with 0
+}
+ACrashOfPythonIsShownWithItsFrames() {
+  stub "$work/bin/python3" <<END
+case "\$*" in
+  *"import torch"*) ;;
+  "-m venv "*) install -D $work/bin/environment "\$3/bin/python" ;;
+  *) exec $real_python "\$@" ;;
+esac
+END
+  stub "$work/bin/environment" <<END
+case "\$*" in
+  *purelib*) echo $work ;;
+  *pytest*test_cuda.py*) kill -SEGV \$\$ ;;
+esac
+END
+  stub "$work/bin/cuda-gdb" <<<'echo "#0  0x0 in penstock::open_transfer ()"'
+  PENSTOCK_WHEEL=none.whl check --only python
+  says '^python .* FAILED'
+  says '^    #0  0x0 in penstock::open_transfer'
+  ends_with 1
 }
 APythonTestThatSkipsIsNotOk() {
   # Its virtual environment is a stub, too. A wheel that exists already leaves nothing to build.
@@ -143,7 +185,7 @@ END
   stub "$work/bin/environment" <<END
 case "\$*" in
   *purelib*) echo $work ;;
-  *pytest*test_cuda.py*test_gpu.py*test_torch.py*)
+  *pytest*test_cuda.py*test_gpu.py*test_torch.py*test_jax.py*)
     echo "SKIPPED [1] ../python/tests/test_gpu.py:12: no GPU, or a torch without CUDA"
     echo "9 passed, 1 skipped in 2.00s"
     ;;
@@ -169,7 +211,7 @@ ASanitizerThatRefusesTheDeviceIsNotOk() {
   ends_with 3
 }
 AnErrorUnderTheSanitizerFails() {
-  stub "$work/bin/compute-sanitizer" <<<'[[ $* != *initcheck*loader* ]] || exit 9'
+  stub "$work/bin/compute-sanitizer" <<<'[[ $* != *initcheck*device* ]] || exit 9'
   stub "$build/tests/device/penstock_device_gpu_test" </dev/null
   stub "$build/tests/loader/penstock_loader_gpu_test" </dev/null
   check --only sanitizer
