@@ -35,7 +35,7 @@ class CurrentDevice {
   bool changed_ = false;
 };
 
-/// The device of a stream that somebody has made: of no default stream.
+/// The device of a stream that was made, not of a default stream.
 [[nodiscard]] int device_of_stream(cudaStream_t stream);
 
 /// Whether the stream takes part in a capture.

@@ -143,7 +143,7 @@ __device__ std::uint32_t shared_address(const void* object) {
   return std::uint32_t(__cvta_generic_to_shared(object));
 }
 
-// A thread's next words wait in a ring of shared memory. Copies of 16 bytes fill it, which nobody waits for: a symbol takes less
+// A thread's next words wait in a ring of shared memory. Copies of 16 bytes fill it, for which no thread waits: a symbol takes less
 // than a word, so that kSteps of them take no more than two copies bring, and what these bring is not read for 2 * kSteps symbols.
 constexpr std::uint32_t kRingWords = 32;
 constexpr std::uint32_t kRingBytes = 4 * kRingWords;
@@ -383,6 +383,9 @@ consteval Words below_first_row() {
   return masks;
 }
 
+// Of threads, which a multiprocessor has at a time: with more registers there would be fewer.
+constexpr unsigned kTransformingBlocks = 6;
+
 struct ZigzagPlaces {
   std::uint8_t natural[kBlockSize];
 };
@@ -394,7 +397,8 @@ consteval ZigzagPlaces zigzag_places() {
   return places;
 }
 
-__global__ void __launch_bounds__(kThreads) transform_blocks(const Group group) {
+__global__ void __launch_bounds__(kThreads, kTransformingBlocks)
+    transform_blocks(const Group group) {
   constexpr Words kBelow = below_first_row();
   constexpr ZigzagPlaces kPlaces = zigzag_places();
   const PlacedJpeg& placed = group.images[blockIdx.y];

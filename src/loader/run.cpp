@@ -200,7 +200,7 @@ bool Run::wait(Lock& lock, std::span<Consumer> waiting, Until until, Deadline de
   }
   const std::uint64_t& step = waiting.front().step;
   if (stopped_ || ended_ || has_failed(step)) return true;
-  for (const Consumer& consumer : waiting)
+  for (Consumer& consumer : waiting)
     if (!wait_for_slot(lock, consumer, deadline)) return false;
   if (stopped_ || has_failed(step)) return true;
   const auto is_over = [&] {
@@ -280,7 +280,7 @@ void Run::release_taken() {
 }
 
 // A batch that the caller has dropped may be held for a moment longer: by a framework's threads, until a computation of theirs is over.
-bool Run::wait_for_slot(Lock& lock, const Consumer& consumer, Deadline deadline) {
+bool Run::wait_for_slot(Lock& lock, Consumer& consumer, Deadline deadline) {
   constexpr auto kPatience = std::chrono::seconds(1);
   constexpr auto kPoll = std::chrono::milliseconds(1);
   const auto is_held = [&] {
@@ -288,15 +288,15 @@ bool Run::wait_for_slot(Lock& lock, const Consumer& consumer, Deadline deadline)
   };
   while (is_held()) {
     const auto now = Deadline::clock::now();
-    if (!all_held_since_) all_held_since_ = now;
-    if (now - *all_held_since_ > kPatience) throw_all_held();
+    if (!consumer.all_held_since) consumer.all_held_since = now;
+    if (now - *consumer.all_held_since > kPatience) throw_all_held();
     if (now >= deadline) return false;
     lock.unlock();
     std::this_thread::sleep_for(kPoll);
     lock.lock();
     if (stopped_) return true;
   }
-  all_held_since_.reset();
+  consumer.all_held_since.reset();
   return true;
 }
 

@@ -83,6 +83,7 @@ class Run {
     std::uint64_t step = 0;                                     // the next to be taken
     Held held = std::make_shared<std::atomic<std::size_t>>(0);  // steps it has parts of
     StallMeter meter;
+    std::optional<Deadline> all_held_since;
   };
 
   /// Charges consumers that wait for the time that it lives. Under the lock, at both ends.
@@ -117,7 +118,7 @@ class Run {
   void compare_facts(Lock& lock);
   [[nodiscard]] Fetched look_ahead(Lock& lock, Deadline deadline);
   static void end_meters(std::span<Consumer> consumers);
-  [[nodiscard]] bool wait_for_slot(Lock& lock, const Consumer& consumer, Deadline deadline);
+  [[nodiscard]] bool wait_for_slot(Lock& lock, Consumer& consumer, Deadline deadline);
   [[noreturn]] void throw_all_held() const;
   void check_consumers_aligned() const;
   void require_deliverable(const InFlight& batch) const;
@@ -132,7 +133,6 @@ class Run {
   std::unique_ptr<Engine> engine_;
   std::vector<FunctionTime> functions_before_;  // of earlier runs, which had the same transforms
   std::vector<WeightChange> weights_;           // since the start, in order of their steps
-  std::optional<Deadline> all_held_since_;
   Held held_steps_ = std::make_shared<std::atomic<std::size_t>>(0);  // by the caller, as a whole
   std::vector<Consumer> consumers_;                                  // one per device
   bool has_compared_ = false;      // its facts with the other processes, or does so
