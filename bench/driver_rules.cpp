@@ -31,7 +31,11 @@ template <class Function>
 Function driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
   check(cudaGetDriverEntryPointByVersion(name, &found, 7000, cudaEnableDefault, &result));
+#else
+  check(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result));
+#endif
   return reinterpret_cast<Function>(found);
 }
 
@@ -146,31 +150,37 @@ void print_threads(const Objects& all) {
   cudaEvent_t event = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  const std::vector<std::pair<const char*, Call>> calls{
-      {"cudaEventQuery", [&] { check(cudaEventQuery(all.event)); }},
-      {"cudaEventSynchronize", [&] { check(cudaEventSynchronize(all.event)); }},
-      {"cudaEventRecord", [&] { check(cudaEventRecord(all.event, all.other)); }},
-      {"cudaStreamQuery", [&] { (void)cudaStreamQuery(all.other); }},
-      {"cudaStreamWaitEvent", [&] { check(cudaStreamWaitEvent(all.other, all.event, 0)); }},
-      {"cudaStreamSynchronize", [&] { check(cudaStreamSynchronize(all.other)); }},
-      {"cudaStreamIsCapturing",
-       [&] {
-         auto status = cudaStreamCaptureStatusNone;
-         check(cudaStreamIsCapturing(all.other, &status));
-       }},
-      {"cudaStreamGetDevice",
-       [&] {
-         int device = 0;
-         check(cudaStreamGetDevice(all.other, &device));
-       }},
-      {"cudaStreamDestroy", [&] { check(cudaStreamDestroy(stream)); }},
-      {"cudaEventDestroy", [&] { check(cudaEventDestroy(event)); }},
+  const std::vector<std::pair<const char*, Call>> calls {
+    {"cudaEventQuery", [&] { check(cudaEventQuery(all.event)); }},
+        {"cudaEventSynchronize", [&] { check(cudaEventSynchronize(all.event)); }},
+        {"cudaEventRecord", [&] { check(cudaEventRecord(all.event, all.other)); }},
+        {"cudaStreamQuery", [&] { (void)cudaStreamQuery(all.other); }},
+        {"cudaStreamWaitEvent", [&] { check(cudaStreamWaitEvent(all.other, all.event, 0)); }},
+        {"cudaStreamSynchronize", [&] { check(cudaStreamSynchronize(all.other)); }},
+        {"cudaStreamIsCapturing",
+         [&] {
+           auto status = cudaStreamCaptureStatusNone;
+           check(cudaStreamIsCapturing(all.other, &status));
+         }},
+#if CUDART_VERSION >= 12080
+        {"cudaStreamGetDevice",
+         [&] {
+           int device = 0;
+           check(cudaStreamGetDevice(all.other, &device));
+         }},
+#endif
+        {"cudaStreamDestroy", [&] { check(cudaStreamDestroy(stream)); }},
+        {"cudaEventDestroy", [&] { check(cudaEventDestroy(event)); }},
   };
   fmt::print("\n| call of a new thread | it gets a context |\n| --- | --- |\n");
   for (const auto& [name, call] : calls)
     std::jthread([&name, &call] {
-      call();
-      fmt::print("| {} | {} |\n", name, has_context() ? "yes" : "no");
+      try {
+        call();
+        fmt::print("| {} | {} |\n", name, has_context() ? "yes" : "no");
+      } catch (const std::exception& error) {
+        fmt::print("| {} | {} |\n", name, error.what());
+      }
     });
 }
 
@@ -251,7 +261,11 @@ void print_depths(const Objects& all) {
     spin(1500, all.busy);
     std::atomic<int> queued = 0;
     const std::jthread caller([&queued, &call] {
-      for (; queued < kMost; ++queued) call();
+      try {
+        for (; queued < kMost; ++queued) call();
+      } catch (const std::exception& error) {
+        fmt::print("{}\n", error.what());
+      }
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(750));
     const int count = queued;

@@ -119,8 +119,9 @@ class DataLoader(PassLoader[Arrays]):
         self._devices = list(jax.local_devices() if devices is None else devices)
         self._sharding = sharding_over(self._devices)
         context = context or current_context()
-        # Steps, their views, and the copies that read these. Two slots are left: one to be filled, and one that XLA gives back late.
-        self._copying: deque[tuple[Step, Arrays, Arrays]] = deque()
+        # Steps, their views, and what tells that each copy of these is there: the copies themselves are the caller's, which may donate
+        # them. Two slots are left: one to be filled, and one that XLA gives back late.
+        self._copying: deque[tuple[Step, Arrays, list[jax.Array]]] = deque()
         self._most_copying = depth - 1
         weakref.finalize(self, _finish, self._copying, 0)
         super().__init__(dataset, names_of(self._devices), depth, split, context, options)
@@ -128,13 +129,24 @@ class DataLoader(PassLoader[Arrays]):
     def _convert(self, step: Step) -> Arrays:
         views = as_arrays(step, self._devices, self._sharding)
         arrays = {name: jax.numpy.copy(view) for name, view in views.items()}
-        self._copying.append((step, views, arrays))
+        marks = [_mark(shard.data) for array in arrays.values() for shard in array.addressable_shards]
+        self._copying.append((step, views, marks))
         _finish(self._copying, self._most_copying)
         return arrays
 
 
-def _finish(copying: deque[tuple[Step, Arrays, Arrays]], left: int) -> None:
+@jax.jit
+def _mark(array: jax.Array) -> jax.Array:
+    """Is ready when the array is."""
+    return array[:1].sum()
+
+
+def _finish(copying: deque[tuple[Step, Arrays, list[jax.Array]]], left: int) -> None:
     """Waits for copies, the oldest first, until only so many are on their way."""
     while len(copying) > left:
-        jax.block_until_ready(copying[0][2])
+        try:
+            jax.block_until_ready(copying[0][2])
+        except Exception:  # and no KeyboardInterrupt: that copy still reads the slot
+            copying.popleft()
+            raise
         copying.popleft()

@@ -90,6 +90,21 @@ for epoch in range(2):
     )
 
 
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_what_a_loop_yields_may_be_donated_and_deleted(depth):
+    run(
+        f"""
+doubled = jax.jit(lambda x: 2 * x, donate_argnums=0)
+rows = np.arange(30 * 8)[:, None] + np.zeros((1, 64), int)
+got = []
+for batch in pj.DataLoader(ps.memory({{"x": rows, "y": rows}}).batch(8), depth={depth}):
+    got.append(doubled(batch["x"]))
+    batch["y"].delete()
+assert np.concatenate([np.asarray(x)[:, 0] for x in got]).tolist() == list(range(0, 480, 2))
+"""
+    )
+
+
 def test_what_a_loop_keeps_is_its_own():
     run(
         """

@@ -283,18 +283,24 @@ void Run::release_taken() {
 bool Run::wait_for_slot(Lock& lock, Consumer& consumer, Deadline deadline) {
   constexpr auto kPatience = std::chrono::seconds(1);
   constexpr auto kPoll = std::chrono::milliseconds(1);
+  constexpr auto kSlice =
+      std::chrono::milliseconds(200);  // a caller that waits in slices asks again at once
   const auto is_held = [&] {
     return held_steps_->load() + consumer.held->load() >= engine_->slots();
   };
   while (is_held()) {
     const auto now = Deadline::clock::now();
-    if (!consumer.all_held_since) consumer.all_held_since = now;
+    if (!consumer.all_held_since || now - consumer.held_seen > kSlice)
+      consumer.all_held_since = now;
+    consumer.held_seen = now;
     if (now - *consumer.all_held_since > kPatience) throw_all_held();
     if (now >= deadline) return false;
     lock.unlock();
     std::this_thread::sleep_for(kPoll);
     lock.lock();
     if (stopped_) return true;
+    // A restore() that began meanwhile ends first.
+    if (engine_->is_paused() && !engine_->wait(lock, deadline, [] { return true; })) return false;
   }
   consumer.all_held_since.reset();
   return true;

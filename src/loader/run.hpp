@@ -84,6 +84,7 @@ class Run {
     Held held = std::make_shared<std::atomic<std::size_t>>(0);  // steps it has parts of
     StallMeter meter;
     std::optional<Deadline> all_held_since;
+    Deadline held_seen;
   };
 
   /// Charges consumers that wait for the time that it lives. Under the lock, at both ends.

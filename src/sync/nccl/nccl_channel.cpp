@@ -21,6 +21,18 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(5);
 
+// The lock is held again afterwards, also behind an exception.
+template <class Body>
+auto without(std::unique_lock<std::mutex>& lock, const Body& body) {
+  struct Relock {
+    std::unique_lock<std::mutex>& own;
+    ~Relock() { own.lock(); }
+  };
+  lock.unlock();
+  const Relock relock{lock};
+  return body();
+}
+
 NcclError error_of(ncclResult_t status, const std::string& what, ncclComm_t comm) {
   const NcclLibrary& nccl = NcclLibrary::get();
   const char* const more = nccl.get_last_error(comm);
@@ -177,6 +189,22 @@ ncclResult_t NcclChannel::call(const std::function<ncclResult_t(ncclComm_t)>& fu
   return function(inside.comm);
 }
 
+// A call that is not done yet, for those that ask what this process waits for.
+struct NcclChannel::InCall {
+  InCall(NcclChannel& channel, const std::string& what) : own(channel) {
+    if (!own.place_.rendezvous) return;
+    const std::lock_guard lock(own.mutex_);
+    own.in_call_ = own.pending(what, own.sequence_);
+  }
+  ~InCall() {
+    const std::lock_guard lock(own.mutex_);
+    own.in_call_.reset();
+  }
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+  NcclChannel& own;
+};
+
 // Calls of a communicator that does not block return before they are done.
 void NcclChannel::finish(ncclResult_t status, const std::string& what) {
   const auto fail = [&](std::exception_ptr cause) {
@@ -185,6 +213,7 @@ void NcclChannel::finish(ncclResult_t status, const std::string& what) {
     std::rethrow_exception(broken_);
   };
   const Deadline deadline = deadline_in(place_.timeout_s);
+  const InCall in_call(*this, what);
   while (status == ncclInProgress) {
     if (const auto gone = who_is_gone(deadline))
       fail(std::make_exception_ptr(
@@ -259,21 +288,22 @@ void NcclChannel::look_locked(UniqueLock& lock) {
   ncclResult_t status = ncclSuccess;
   if (NcclLibrary::get().comm_get_async_error(comm_, &status) == ncclSuccess &&
       status != ncclSuccess && status != ncclInProgress) {
-    // Which process has died is known a moment later.
-    if (place_.rendezvous)
-      if (const auto departed = place_.rendezvous->departed(Seconds(1)))
-        throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *departed));
-    throw error_of(status, first.what, comm_);
+    const NcclError error = error_of(status, first.what, comm_);
+    const std::string what = first.what;
+    if (!place_.rendezvous) throw error;
+    // Which process has died is known a moment later: the thread that is told of it may want the lock before.
+    const auto departed = without(lock, [&] { return place_.rendezvous->departed(Seconds(1)); });
+    if (departed)
+      throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, what, *departed));
+    throw error;
   }
   if (const auto gone = who_is_gone(first.deadline.value_or(deadline_in(place_.timeout_s))))
     throw SyncError(fmt::format("replica {}, in {}: {}", place_.rank, first.what, *gone));
   if (first.deadline && SteadyClock::now() > *first.deadline) {
     const std::string what = first.what;  // which may go meanwhile
     const std::uint64_t number = first.number;
-    lock.unlock();  // asking takes a while
-    const std::string text = late_text(what, number);
-    lock.lock();
-    throw SyncError(text);
+    // Asking takes a while.
+    throw SyncError(without(lock, [&] { return late_text(what, number); }));
   }
 }
 
@@ -301,7 +331,9 @@ PendingCall NcclChannel::pending(const std::string& what, std::uint64_t number) 
 
 std::vector<PendingCall> NcclChannel::waits_for() {
   const std::lock_guard lock(mutex_);
-  if (work_.empty()) return {};
+  if (in_call_) return {*in_call_};
+  // Before the stream has come to it, it is something else that this process waits for.
+  if (work_.empty() || !work_.front().deadline) return {};
   return {pending(work_.front().what, work_.front().number)};
 }
 
@@ -328,8 +360,11 @@ std::string NcclChannel::late_text(const std::string& what, std::uint64_t sequen
     if (made < sequence)
       slow += fmt::format("{}replica {} {}", slow.empty() ? "" : ", ", rank, words);
   }
-  if (why.empty() && slow.empty() && place_.rendezvous && place_.rendezvous->world() > 1)
-    why = place_.rendezvous->inquire(pending(what, sequence));
+  if (why.empty() && slow.empty() && place_.rendezvous && place_.rendezvous->world() > 1) try {
+      why = place_.rendezvous->inquire(pending(what, sequence));
+    } catch (const Error& error) {  // process 0 is gone
+      why = error.what();
+    }
   if (why.empty() && !slow.empty())
     why = slow + "; it is stopped, hangs, or is busy with something else";
   if (why.empty()) why = "another replica did not come, or the network hangs";

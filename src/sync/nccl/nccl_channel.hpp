@@ -67,6 +67,8 @@ class NcclChannel {
   };
   using UniqueLock = std::unique_lock<std::mutex>;
 
+  struct InCall;
+
   NcclChannel(Place place, ncclComm_t comm, std::string key);
   void begin(ncclResult_t status, const std::string& what);
   ncclResult_t call(const std::function<ncclResult_t(ncclComm_t)>& function);
@@ -95,6 +97,7 @@ class NcclChannel {
   std::uint64_t sequence_ = 0;
   std::optional<device::CudaStream> own_stream_;
   bool is_inside_ = false;  // a call, in NCCL
+  std::optional<PendingCall> in_call_;
   std::exception_ptr broken_;
   std::mutex tell_mutex_;  // before mutex_
   std::function<void(const std::exception_ptr&)> tell_;
