@@ -153,7 +153,9 @@ END
   says '^    not tested on one GPU: 1 tests, CudaRules.TwoDevices$'
   ends_with 0
 }
-ACrashOfPythonIsShownWithItsFrames() {
+# pytest_stub: a python3 with torch, whose virtual environments are stubs, too; what is on stdin stands for pytest. A wheel that
+# exists already leaves nothing to build.
+pytest_stub() {
   stub "$work/bin/python3" <<END
 case "\$*" in
   *"import torch"*) ;;
@@ -164,9 +166,12 @@ END
   stub "$work/bin/environment" <<END
 case "\$*" in
   *purelib*) echo $work ;;
-  *pytest*test_cuda.py*) kill -SEGV \$\$ ;;
+  *pytest*test_cuda.py*test_gpu.py*test_torch.py*test_jax.py*) $(cat) ;;
 esac
 END
+}
+ACrashOfPythonIsShownWithItsFrames() {
+  pytest_stub <<<'kill -SEGV $$'
   stub "$work/bin/cuda-gdb" <<<'echo "#0  0x0 in penstock::open_transfer ()"'
   PENSTOCK_WHEEL=none.whl check --only python
   says '^python .* FAILED'
@@ -174,22 +179,9 @@ END
   ends_with 1
 }
 APythonTestThatSkipsIsNotOk() {
-  # Its virtual environment is a stub, too. A wheel that exists already leaves nothing to build.
-  stub "$work/bin/python3" <<END
-case "\$*" in
-  *"import torch"*) ;;
-  "-m venv "*) install -D $work/bin/environment "\$3/bin/python" ;;
-  *) exec $real_python "\$@" ;;
-esac
-END
-  stub "$work/bin/environment" <<END
-case "\$*" in
-  *purelib*) echo $work ;;
-  *pytest*test_cuda.py*test_gpu.py*test_torch.py*test_jax.py*)
-    echo "SKIPPED [1] ../python/tests/test_gpu.py:12: no GPU, or a torch without CUDA"
-    echo "9 passed, 1 skipped in 2.00s"
-    ;;
-esac
+  pytest_stub <<'END'
+echo "SKIPPED [1] ../python/tests/test_gpu.py:12: no GPU, or a torch without CUDA"
+echo "9 passed, 1 skipped in 2.00s"
 END
   PENSTOCK_WHEEL=none.whl check --only python
   says '^python .* SKIPPED \(tests: no GPU, or a torch without CUDA\)$'
