@@ -242,15 +242,28 @@ void print_work(const std::vector<Batch>& batches) {
   }
 }
 
-void run_kernels(const Batch& batch, int rounds) {
-  const DeviceMemory in(0, batch.bytes.size());
-  const DeviceMemory scratch(0, batch.placed.scratch_bytes());
-  const DeviceMemory out(0, kRow * batch.images);
-  check(cudaMemcpy(in.data(), batch.bytes.data(), batch.bytes.size(), cudaMemcpyHostToDevice));
-  for (int round = 0; round < rounds; ++round)
+// A batch's memory on the device.
+struct OnDevice {
+  const Batch& batch;
+  DeviceMemory in{0, batch.bytes.size()};
+  DeviceMemory scratch{0, batch.placed.scratch_bytes()};
+  DeviceMemory out{0, kRow* batch.images};
+
+  void copy() const {
+    check(cudaMemcpyAsync(in.data(), batch.bytes.data(), batch.bytes.size(), cudaMemcpyHostToDevice,
+                          nullptr));
+  }
+  void decode(const std::function<void(const char*)>& behind = {}) const {
     gpu_jpeg::enqueue_jpegs(batch.placed,
                             reinterpret_cast<const PlacedJpeg*>(in.data() + batch.placed_at),
-                            in.data(), scratch.data(), out.data(), nullptr);
+                            in.data(), scratch.data(), out.data(), nullptr, behind);
+  }
+};
+
+void run_kernels(const Batch& batch, int rounds) {
+  const OnDevice there{batch};
+  there.copy();
+  for (int round = 0; round < rounds; ++round) there.decode();
   check(cudaDeviceSynchronize());
 }
 
@@ -319,23 +332,14 @@ void print_times(const std::vector<Photo>& photos, std::vector<Batch>& batches, 
     Batch& batch = batches[b];
     const std::size_t count = size.batches[b];
     const Pinned pinned(batch.bytes);
-    const DeviceMemory in(0, batch.bytes.size());
-    const DeviceMemory scratch(0, batch.placed.scratch_bytes());
+    const OnDevice there{batch};
     const DeviceMemory out(0, kRow * count);
-    const double copy = median_ms(size.rounds, [&] {
-      check(cudaMemcpyAsync(in.data(), batch.bytes.data(), batch.bytes.size(),
-                            cudaMemcpyHostToDevice, nullptr));
-    });
-    const auto decode = [&](const std::function<void(const char*)>& behind) {
-      gpu_jpeg::enqueue_jpegs(batch.placed,
-                              reinterpret_cast<const PlacedJpeg*>(in.data() + batch.placed_at),
-                              in.data(), scratch.data(), out.data(), nullptr, behind);
-    };
-    const double kernels = median_ms(size.rounds, [&] { decode({}); });
+    const double copy = median_ms(size.rounds, [&] { there.copy(); });
+    const double kernels = median_ms(size.rounds, [&] { there.decode(); });
     KernelTimes times;
     for (int round = 0; round < size.rounds; ++round) {
       times.begin();
-      decode([&](const char* kernel) { times.behind(kernel); });
+      there.decode([&](const char* kernel) { times.behind(kernel); });
       times.end();
     }
     gpu_jpeg::BatchDecoder decoder({.size = kSize, .index = index});

@@ -192,9 +192,9 @@ ncclResult_t NcclChannel::call(const std::function<ncclResult_t(ncclComm_t)>& fu
 // A call that is not done yet, for those that ask what this process waits for.
 struct NcclChannel::InCall {
   InCall(NcclChannel& channel, const std::string& what) : own(channel) {
-    if (!own.place_.rendezvous) return;
     const std::lock_guard lock(own.mutex_);
-    own.in_call_ = own.pending(what, own.sequence_);
+    number = own.sequence_;
+    if (own.place_.rendezvous) own.in_call_ = own.pending(what, number);
   }
   ~InCall() {
     const std::lock_guard lock(own.mutex_);
@@ -203,10 +203,12 @@ struct NcclChannel::InCall {
   InCall(const InCall&) = delete;
   InCall& operator=(const InCall&) = delete;
   NcclChannel& own;
+  std::uint64_t number = 0;
 };
 
 // Calls of a communicator that does not block return before they are done.
 void NcclChannel::finish(ncclResult_t status, const std::string& what) {
+  if (status == ncclSuccess) return;
   const auto fail = [&](std::exception_ptr cause) {
     const std::lock_guard lock(mutex_);
     break_locked(std::move(cause));
@@ -218,10 +220,8 @@ void NcclChannel::finish(ncclResult_t status, const std::string& what) {
     if (const auto gone = who_is_gone(deadline))
       fail(std::make_exception_ptr(
           SyncError(fmt::format("replica {}, in {}: {}", place_.rank, what, *gone))));
-    if (SteadyClock::now() > deadline) {
-      const std::uint64_t number = count_of_calls();
-      fail(std::make_exception_ptr(SyncError(late_text(what, number))));
-    }
+    if (SteadyClock::now() > deadline)
+      fail(std::make_exception_ptr(SyncError(late_text(what, in_call.number))));
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     const std::lock_guard lock(mutex_);
     if (broken_) std::rethrow_exception(broken_);
@@ -314,11 +314,6 @@ std::optional<std::string> NcclChannel::who_is_gone(Deadline deadline) const {
   if (!place_.rendezvous) return std::nullopt;
   const bool long_ago = deadline < deadline_in(place_.timeout_s - kPatience);
   return long_ago ? place_.rendezvous->departed() : place_.rendezvous->failure();
-}
-
-std::uint64_t NcclChannel::count_of_calls() {
-  const std::lock_guard lock(mutex_);
-  return sequence_;
 }
 
 PendingCall NcclChannel::pending(const std::string& what, std::uint64_t number) const {

@@ -79,7 +79,6 @@ class NcclChannel {
   void end_work(UniqueLock& lock) noexcept;
   void tell(const std::exception_ptr& cause);
   [[nodiscard]] std::optional<std::string> who_is_gone(Deadline deadline) const;
-  [[nodiscard]] std::uint64_t count_of_calls();
   [[nodiscard]] PendingCall pending(const std::string& what, std::uint64_t number) const;
   [[nodiscard]] std::vector<PendingCall> waits_for();
   [[nodiscard]] std::string late_text(const std::string& what, std::uint64_t sequence);
