@@ -9,6 +9,20 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(xxHash REQUIRED)
 
+# Kinds of images that are decoded where their library is found. The oldest versions are those that the readers were written for.
+set(oldest_GIF 5.1)
+set(oldest_TIFF 4.5)
+set(oldest_HEIF 1.15)
+set(PENSTOCK_IMAGE_LIBRARIES)
+foreach(kind IN LISTS PENSTOCK_IMAGES)
+  find_package(${kind} ${oldest_${kind}})
+  if(${kind}_FOUND)
+    list(APPEND PENSTOCK_IMAGE_LIBRARIES ${kind})
+  endif()
+endforeach()
+list(JOIN PENSTOCK_IMAGE_LIBRARIES ", " kinds)
+message(STATUS "penstock: images are decoded of the kinds JPEG, PNG, WebP, BMP, ${kinds}")
+
 # Transports between processes, each optional.
 if(PENSTOCK_MPI)
   find_package(MPI COMPONENTS C)

@@ -6,6 +6,9 @@ jobs=${PENSTOCK_JOBS:-$(nproc)}
 # Builds of scripts are for tests: one architecture, if they name no other, from which drivers make code for any GPU.
 export CUDAARCHS=${CUDAARCHS:-75}
 
+# Libraries for kinds of images that a build need not have.
+image_packages=(libgif-dev libtiff-dev libheif-dev libjxl-dev)
+
 # The head comment of a script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$script"; }
 

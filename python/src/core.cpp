@@ -171,6 +171,18 @@ Errors  ValueError  anything else)")
              R"("auto" (every GPU, or host:0), "host:4" (four host devices), "cuda:0,1".
 
 Errors  ValueError  not such a text)");
+  module.def(
+      "image_libraries",
+      [] {
+        nb::dict libraries;
+        for (const ImageLibrary& library : image_libraries())
+          libraries[nb::cast(library.name)] = library.version;
+        return libraries;
+      },
+      nb::sig("def image_libraries() -> dict[str, str]"),
+      R"(The versions of the optional libraries that decode images in this build, by name: giflib, libheif (HEIC
+and AVIF), libjxl and libtiff. Their pixels may differ from version to version; a saved state has these
+versions, and load_state_dict() warns where they were others.)");
   module.def("gpu_count", &gpu_count,
              R"(GPUs that can be used here; 0 without a driver or in a build without CUDA.
 

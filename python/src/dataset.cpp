@@ -110,11 +110,7 @@ LoaderHandle run(const Dataset& self, const LoaderOptions& options, const Remote
     if (context.input_pipeline_id == 0) notices = made.notices();  // once, not in every process
     return made;
   }));
-  for (const Notice& notice : notices) {
-    if (!notice.is_warning) continue;
-    const nb::object text = text_of(notice.text);  // of any bytes, as names of files are
-    if (PyErr_WarnFormat(PyExc_UserWarning, 2, "%U", text.ptr()) != 0) throw nb::python_error();
-  }
+  for (const Notice& notice : notices) warn_of(notice);
   if (remote.object.is_valid())
     remote.object.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
   return loader;

@@ -38,6 +38,12 @@ Turn take_turn(std::timed_mutex& mutex) {
 
 }  // namespace
 
+void warn_of(const Notice& notice) {
+  if (!notice.is_warning) return;
+  const nb::object text = text_of(notice.text);  // of any bytes, as names of files are
+  if (PyErr_WarnFormat(PyExc_UserWarning, 2, "%U", text.ptr()) != 0) throw nb::python_error();
+}
+
 std::optional<Step> RunningLoader::next() {
   const Turn turn = take_turn(turn_);
   std::optional<Step> step;
@@ -69,8 +75,18 @@ bool RunningLoader::wait_for(std::optional<double> timeout_s) {
 }
 
 void RunningLoader::restore(const LoaderState& state) {
-  const Turn turn = take_turn(turn_);
-  without_gil([&] { loader_.restore(state); });
+  std::vector<Notice> before;
+  std::vector<Notice> notices;
+  {
+    const Turn turn = take_turn(turn_);
+    without_gil([&] {
+      before = loader_.notices();
+      loader_.restore(state);
+      notices = loader_.notices();
+    });
+  }
+  for (const Notice& notice : notices)
+    if (std::ranges::find(before, notice.text, &Notice::text) == before.end()) warn_of(notice);
 }
 
 void RunningLoader::rewind() {

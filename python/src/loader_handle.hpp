@@ -15,6 +15,11 @@
 
 namespace penstock::python {
 
+/// Warns Python of a notice that is a warning. Needs the GIL.
+///
+/// Errors  nb::python_error  where Python's warnings are errors
+void warn_of(const Notice& notice);
+
 /// Several threads may share one: they take turns, and each gets other steps.
 class RunningLoader {
  public:
@@ -25,6 +30,7 @@ class RunningLoader {
   [[nodiscard]] std::optional<std::uint32_t> next_epoch();
   /// Whether next() can return at once; waits for it, at most so many seconds if there is a limit.
   [[nodiscard]] bool wait_for(std::optional<double> timeout_s);
+  /// Python is warned of what Loader::notices() adds for the state.
   void restore(const LoaderState& state);
   void rewind();
   void set_weights(std::uint64_t step, std::vector<double> weights);

@@ -24,21 +24,21 @@ struct Signature {
 
 // Of ISO base media files ("ftyp" at byte 4) the brand at byte 8 tells the kind.
 constexpr std::array kSignatures{
-    Signature{0, "\xFF\xD8\xFF"sv, {"a", "JPEG image", true}},
-    Signature{0, "\x89PNG\r\n\x1A\n"sv, {"a", "PNG image", true}},
-    Signature{0, "GIF8"sv, {"a", "GIF image", true}},
-    Signature{0, "II*\0"sv, {"a", "TIFF image or a camera's raw file", true}},
-    Signature{0, "MM\0*"sv, {"a", "TIFF image or a camera's raw file", true}},
-    Signature{0, "II+\0"sv, {"a", "BigTIFF image", true}},
-    Signature{0, "MM\0+"sv, {"a", "BigTIFF image", true}},
-    Signature{4, "ftypavif"sv, {"an", "AVIF image", true}},
-    Signature{4, "ftypavis"sv, {"an", "AVIF image sequence", true}},
-    Signature{4, "ftyphei"sv, {"a", "HEIF image", true}},
-    Signature{4, "ftyphev"sv, {"a", "HEIF image sequence", true}},
-    Signature{4, "ftypmif1"sv, {"a", "HEIF image", true}},
-    Signature{4, "ftypmsf1"sv, {"a", "HEIF image sequence", true}},
-    Signature{0, "\xFF\x0A"sv, {"a", "JPEG XL image", true}},
-    Signature{0, "\0\0\0\x0CJXL "sv, {"a", "JPEG XL image", true}},
+    Signature{0, "\xFF\xD8\xFF"sv, {"a", "JPEG image", true, ImageKind::jpeg}},
+    Signature{0, "\x89PNG\r\n\x1A\n"sv, {"a", "PNG image", true, ImageKind::png}},
+    Signature{0, "GIF8"sv, {"a", "GIF image", true, ImageKind::gif}},
+    Signature{0, "II*\0"sv, {"a", "TIFF image or a camera's raw file", true, ImageKind::tiff}},
+    Signature{0, "MM\0*"sv, {"a", "TIFF image or a camera's raw file", true, ImageKind::tiff}},
+    Signature{0, "II+\0"sv, {"a", "BigTIFF image", true, ImageKind::tiff}},
+    Signature{0, "MM\0+"sv, {"a", "BigTIFF image", true, ImageKind::tiff}},
+    Signature{4, "ftypavif"sv, {"an", "AVIF image", true, ImageKind::heif}},
+    Signature{4, "ftypavis"sv, {"an", "AVIF image sequence", true, ImageKind::heif}},
+    Signature{4, "ftyphei"sv, {"a", "HEIF image", true, ImageKind::heif}},
+    Signature{4, "ftyphev"sv, {"a", "HEIF image sequence", true, ImageKind::heif}},
+    Signature{4, "ftypmif1"sv, {"a", "HEIF image", true, ImageKind::heif}},
+    Signature{4, "ftypmsf1"sv, {"a", "HEIF image sequence", true, ImageKind::heif}},
+    Signature{0, "\xFF\x0A"sv, {"a", "JPEG XL image", true, ImageKind::jpeg_xl}},
+    Signature{0, "\0\0\0\x0CJXL "sv, {"a", "JPEG XL image", true, ImageKind::jpeg_xl}},
     Signature{0, "\0\0\0\x0CjP  "sv, {"a", "JPEG 2000 image", true}},
     Signature{0, "\xFF\x4F\xFF\x51"sv, {"a", "JPEG 2000 image", true}},
     Signature{0, "8BPS"sv, {"a", "Photoshop image", true}},
@@ -62,6 +62,14 @@ bool is_webp(std::span<const std::byte> bytes) noexcept {
   return matches(bytes, 0, "RIFF") && matches(bytes, 8, "WEBP");
 }
 
+// HEIF's own brand, and AVIF's among those that the file is compatible with, which begin at byte 16.
+bool is_avif(std::span<const std::byte> bytes) noexcept {
+  if (!matches(bytes, 4, "ftypmif1")) return false;
+  for (std::size_t at = 16; at + 4 <= bytes.size(); at += 4)
+    if (matches(bytes, at, "avif")) return true;
+  return false;
+}
+
 // Whether a text begins so, after blanks, in upper or lower case.
 bool is_text(std::span<const std::byte> bytes, std::string_view lower_case) noexcept {
   while (!bytes.empty() && (bytes.front() == std::byte{' '} || bytes.front() == std::byte{'\n'} ||
@@ -76,15 +84,12 @@ bool is_text(std::span<const std::byte> bytes, std::string_view lower_case) noex
 
 }  // namespace
 
-ImageKind kind_of(std::span<const std::byte> bytes) noexcept {
-  if (matches(bytes, 0, "\xFF\xD8\xFF")) return ImageKind::jpeg;
-  if (matches(bytes, 0, "\x89PNG\r\n\x1A\n")) return ImageKind::png;
-  return is_webp(bytes) ? ImageKind::webp : ImageKind::unknown;
-}
+ImageKind kind_of(std::span<const std::byte> bytes) noexcept { return content_of(bytes).kind; }
 
 Content content_of(std::span<const std::byte> bytes) noexcept {
-  if (is_webp(bytes)) return {"a", "WebP image", true};
-  if (is_bmp(bytes)) return {"a", "BMP image", true};
+  if (is_webp(bytes)) return {"a", "WebP image", true, ImageKind::webp};
+  if (is_bmp(bytes)) return {"a", "BMP image", true, ImageKind::bmp};
+  if (is_avif(bytes)) return {"an", "AVIF image", true, ImageKind::heif};
   for (const Signature& signature : kSignatures)
     if (matches(bytes, signature.at, signature.text)) return signature.content;
   if (is_text(bytes, "<!doctype html") || is_text(bytes, "<html"))
@@ -110,7 +115,7 @@ std::string describe_content(std::span<const std::byte> bytes) {
 
 std::string describe_unknown(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "empty: 0 bytes";
-  return "not a JPEG, PNG or WebP image: " + describe_content(bytes);
+  return "not an image that can be decoded: " + describe_content(bytes);
 }
 
 }  // namespace penstock::core

@@ -407,6 +407,9 @@ LoaderState Run::state() const {
                     .plan = plan,
                     .world = engine_->topology().describe(),
                     .weights = weights_,
+                    .image_libraries = plan::decodes_images(*engine_->plan())
+                                           ? image_libraries()
+                                           : std::vector<ImageLibrary>(),
                     .fault_count = progress_.fault_count,
                     .faults = progress_.faults,
                     .digest = {},
@@ -435,8 +438,11 @@ void Run::restore(const LoaderState& state) {
   std::vector<WeightChange> weights = state.weights;
   std::vector<Fault> faults = state.faults;
 
+  std::vector<Notice> notices = notices_of(state);
+
   Engine::Pause pause(*engine_);
   pause.restart(std::move(config), state.step);
+  notices_of_state_ = std::move(notices);
   has_compared_ = false;
   weights_ = std::move(weights);
   for (Consumer& consumer : consumers_) consumer.step = state.step;
@@ -559,7 +565,12 @@ std::vector<std::uint64_t> Run::samples_per_device() const {
   return progress_.samples_per_device;
 }
 
-std::vector<Notice> Run::notices() const { return notices_of(*engine_->plan()); }
+std::vector<Notice> Run::notices() const {
+  std::vector<Notice> all = plan::notices_of(*engine_->plan());
+  const Lock lock = engine_->lock();
+  std::ranges::copy(notices_of_state_, std::back_inserter(all));
+  return all;
+}
 
 std::vector<Fault> Run::faults() const {
   const Lock lock = engine_->lock();

@@ -133,6 +133,7 @@ class Run {
   LoaderOptions options_;
   std::unique_ptr<Engine> engine_;
   std::vector<FunctionTime> functions_before_;  // of earlier runs, which had the same transforms
+  std::vector<Notice> notices_of_state_;        // of the one that was restored
   std::vector<WeightChange> weights_;           // since the start, in order of their steps
   Held held_steps_ = std::make_shared<std::atomic<std::size_t>>(0);  // by the caller, as a whole
   std::vector<Consumer> consumers_;                                  // one per device

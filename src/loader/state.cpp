@@ -54,6 +54,7 @@ void visit_fields(Visitor& visit, Saved& saved) {
   visit("world", saved.state.world);
   visit("weights", saved.state.weights);
   visit.later("in_last_step_of_pass", saved.state.in_last_step_of_pass);
+  visit.later("image_libraries", saved.state.image_libraries);
   visit.required("digest", saved.digest);
   visit("transformed_digest", saved.transformed_digest);
   visit.required("faults", saved.faults);

@@ -13,6 +13,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 
+#include "src/core/printable.hpp"
 #include "src/plan/describe.hpp"
 #include "src/plan/order.hpp"
 
@@ -47,6 +48,23 @@ void refuse_foreign(const LoaderState& state, const std::string& identity, const
            "only the mode one with scatter or round_robin can resume with another number of "
            "processes and devices");
   }
+}
+
+std::vector<Notice> notices_of(const LoaderState& state) {
+  std::vector<Notice> notices;
+  const std::vector<ImageLibrary> here = image_libraries();
+  for (const ImageLibrary& saved : state.image_libraries) {
+    const auto same = std::ranges::find(here, saved.name, &ImageLibrary::name);
+    if (same != here.end() && same->version == saved.version) continue;
+    notices.push_back(
+        {.text = fmt::format(
+             "this state was saved with {} {}, and here {}: images that it decodes "
+             "may have other pixels than before",
+             core::printable(saved.name, 100), core::printable(saved.version, 100),
+             same == here.end() ? "there is none" : fmt::format("it is {}", same->version)),
+         .is_warning = true});
+  }
+  return notices;
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "src/core/printable.hpp"
 #include "src/plan/buckets.hpp"
 #include "src/plan/describe.hpp"
+#include "src/transform/image_packer.hpp"
 
 namespace penstock::plan {
 
@@ -132,6 +133,16 @@ bool is_random(const Plan& plan) {
   return plan.find<TransformOnDevice>() != nullptr &&
          std::ranges::any_of(device_transforms_of(plan, 0),
                              [](const DeviceTransform& map) { return map.is_random(); });
+}
+
+bool decodes_images(const Plan& plan) {
+  const bool in_buckets = plan.find<Batch>() != nullptr;
+  return std::ranges::any_of(
+      in_buckets ? branches_of(plan, 0) : branches_of(plan), [](const Branch& branch) {
+        return std::ranges::any_of(branch.transforms, [](const TransformPtr& map) {
+          return dynamic_cast<const transform::PackingTransform*>(map.get()) != nullptr;
+        });
+      });
 }
 
 std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan) {

@@ -37,6 +37,9 @@ struct Branch {
 /// source to the next.
 [[nodiscard]] std::vector<Notice> notices_of(const Plan& plan);
 
+/// Whether any map decodes images.
+[[nodiscard]] bool decodes_images(const Plan& plan);
+
 /// Whether anything draws random numbers: the order, a source, a transform or a device transform.
 [[nodiscard]] bool is_random(const Plan& plan);
 

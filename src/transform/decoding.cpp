@@ -20,10 +20,10 @@
 #include "src/transform/color.hpp"
 #include "src/transform/crops.hpp"
 #include "src/transform/find_field.hpp"
+#include "src/transform/formats/image_reader.hpp"
+#include "src/transform/formats/png.hpp"
 #include "src/transform/image_packer.hpp"
-#include "src/transform/png.hpp"
 #include "src/transform/view.hpp"
-#include "src/transform/webp.hpp"
 #include "src/transform/wide_resize.hpp"
 
 namespace penstock::transform {
@@ -51,6 +51,25 @@ Fault fault(std::string_view reason) { return Fault{.reason = std::string(reason
 Fault with_hint(Fault fault, const jpeg::Image& image) {
   if (image.failed_by_a_warning()) fault.reason += " (tolerant = true takes it, as Pillow does)";
   return fault;
+}
+
+// Turns the levels of an image as it is stored into those of the upright one.
+void turn_upright(std::vector<std::uint16_t>& levels, const StoredImage& image, int channels) {
+  if (image.exif == 1) return;
+  const jpeg::Orientation turn(image.exif);
+  const auto row = static_cast<std::size_t>(image.upright().width);
+  const auto pixel = static_cast<std::size_t>(channels);
+  std::vector<std::uint16_t> upright(levels.size());
+  auto from = levels.cbegin();
+  for (int y = 0; y < image.height; ++y)
+    for (int x = 0; x < image.width; ++x, from += channels) {
+      auto to_x = static_cast<std::size_t>(turn.mirror_x ? image.width - 1 - x : x);
+      auto to_y = static_cast<std::size_t>(turn.mirror_y ? image.height - 1 - y : y);
+      if (turn.transposed) std::swap(to_x, to_y);
+      std::copy_n(from, channels,
+                  upright.begin() + static_cast<std::ptrdiff_t>(pixel * (row * to_y + to_x)));
+    }
+  levels = std::move(upright);
 }
 
 // The packer that an image is offered to.
@@ -225,22 +244,14 @@ class Decoding final : public PackingTransform {
 
   Result<void> decode(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
                       Random& random, Offer* offer) const {
-    const core::ImageKind kind = core::kind_of(bytes);
-    if (options_.dtype == DType::u16 && kind != core::ImageKind::unknown)
-      return kind == core::ImageKind::png
+    const core::Content content = core::content_of(bytes);
+    if (options_.dtype == DType::u16 && content.kind != core::ImageKind::unknown)
+      return content.kind == core::ImageKind::png
                  ? decode_wide(bytes, scratch, out, random)
-                 : fault("dtype u16 is for PNGs of 16 bits a level, found a JPEG or WebP");
-    switch (kind) {
-      case core::ImageKind::jpeg:
-        return decode_jpeg(bytes, scratch, out, random, offer);
-      case core::ImageKind::png:
-        return decode_whole<PngReader>(bytes, scratch, out, random);
-      case core::ImageKind::webp:
-        return decode_whole<WebpReader>(bytes, scratch, out, random);
-      case core::ImageKind::unknown:
-        break;
-    }
-    return fault(core::describe_unknown(bytes));
+                 : fault(fmt::format("dtype u16 is for PNGs of 16 bits a level, found {} {}",
+                                     content.article, content.name));
+    return content.kind == core::ImageKind::jpeg ? decode_jpeg(bytes, scratch, out, random, offer)
+                                                 : decode_whole(bytes, scratch, out, random);
   }
 
   // Has the packer take a JPEG, if it can: no later than this it is known that the image is whole, and where it is cropped.
@@ -290,13 +301,20 @@ class Decoding final : public PackingTransform {
     return decoded;
   }
 
-  template <class Reader>
+  [[nodiscard]] StoredImage stored(const ImageReader& reader) const {
+    return {.width = reader.width(),
+            .height = reader.height(),
+            .exif = options_.exif ? reader.orientation() : 1};
+  }
+
   Result<void> decode_whole(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
                             Random& random) const {
     const Closing closing{scratch};
-    Reader reader;
-    if (!reader.open(bytes)) return fault(reader.message());
-    const StoredImage image{.width = reader.width(), .height = reader.height()};
+    const Result<std::unique_ptr<ImageReader>> made = reader_for(bytes);
+    if (!made) return made.fault();
+    ImageReader& reader = **made;
+    if (auto opened = reader.open(bytes); !opened) return opened;
+    const StoredImage image = stored(reader);
     const Result<std::span<View>> views = choose(image, scratch, random);
     if (!views) return views.fault();
     for (View& view : *views) view.plan(image);
@@ -305,7 +323,7 @@ class Decoding final : public PackingTransform {
     const std::size_t stride = width * jpeg::kPixelBytes;
     const std::size_t size = stride * height + jpeg::kRowSlack;
     if (scratch.pixels.size() < size) scratch.pixels.resize(size);
-    if (!reader.read(scratch.pixels.data())) return fault(reader.message());
+    if (auto read = reader.read(scratch.pixels.data()); !read) return read;
     if (options_.background) composite(scratch.pixels.data(), width * height, *options_.background);
     const int left = source_of(*views).x;
     jpeg::MemoryRows rows(scratch.pixels.data(), stride, left);
@@ -317,15 +335,16 @@ class Decoding final : public PackingTransform {
                            Random& random) const {
     const Closing closing{scratch};
     PngReader reader;
-    if (!reader.open(bytes)) return fault(reader.message());
-    const StoredImage image{.width = reader.width(), .height = reader.height()};
+    if (auto opened = reader.open(bytes); !opened) return opened;
+    const StoredImage image = stored(reader);
     const Result<std::span<View>> views = choose(image, scratch, random);
     if (!views) return views.fault();
     const std::size_t size = static_cast<std::size_t>(image.width) *
                              static_cast<std::size_t>(image.height) *
                              static_cast<std::size_t>(options_.channels);
     if (scratch.levels.size() < size) scratch.levels.resize(size);
-    if (!reader.read_wide(scratch.levels.data(), options_.channels)) return fault(reader.message());
+    if (auto read = reader.read_wide(scratch.levels.data(), options_.channels); !read) return read;
+    turn_upright(scratch.levels, image, options_.channels);
     for (std::size_t i = 0; i < views->size(); ++i) {
       const ImageView& view = view_of(i);
       scratch.wide.run(

@@ -1,14 +1,11 @@
 #include "src/transform/image_size.hpp"
 
-#include <string>
-
 #include <fmt/format.h>
 
 #include "src/core/image_kind.hpp"
 #include "src/jpeg/image.hpp"
-#include "src/transform/png.hpp"
+#include "src/transform/formats/image_reader.hpp"
 #include "src/transform/view.hpp"
-#include "src/transform/webp.hpp"
 
 namespace penstock::transform {
 
@@ -25,25 +22,15 @@ Result<ImageSize> jpeg_size(std::span<const std::byte> bytes, bool exif) {
       .upright();
 }
 
-template <class Reader>
-Result<ImageSize> size_by(std::span<const std::byte> bytes) {
-  Reader reader;
-  if (!reader.open(bytes)) return Fault{.reason = std::string(reader.message())};
-  return ImageSize(reader.height(), reader.width());
-}
-
 Result<ImageSize> read_size(std::span<const std::byte> bytes, bool exif) {
-  switch (core::kind_of(bytes)) {
-    case core::ImageKind::jpeg:
-      return jpeg_size(bytes, exif);
-    case core::ImageKind::png:
-      return size_by<PngReader>(bytes);
-    case core::ImageKind::webp:
-      return size_by<WebpReader>(bytes);
-    case core::ImageKind::unknown:
-      break;
-  }
-  return Fault{.reason = core::describe_unknown(bytes)};
+  if (core::kind_of(bytes) == core::ImageKind::jpeg) return jpeg_size(bytes, exif);
+  const Result<std::unique_ptr<ImageReader>> made = reader_for(bytes);
+  if (!made) return made.fault();
+  ImageReader& reader = **made;
+  if (Result<void> opened = reader.open(bytes); !opened) return std::move(opened.fault());
+  return StoredImage{
+      .width = reader.width(), .height = reader.height(), .exif = exif ? reader.orientation() : 1}
+      .upright();
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include "src/core/image_kind.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/find_field.hpp"
+#include "src/transform/formats/png.hpp"
 #include "src/transform/nearest.hpp"
-#include "src/transform/png.hpp"
 
 namespace penstock::transform {
 
@@ -96,19 +96,20 @@ Result<void> check_size(std::int64_t height, std::int64_t width, const Window& w
 template <class Take>
 Result<void> decode(std::span<const std::byte> bytes, const Window& window, DType dtype,
                     const Take& take) {
-  const core::ImageKind kind = core::kind_of(bytes);
-  if (kind == core::ImageKind::unknown) return Fault{.reason = core::describe_unknown(bytes)};
-  if (kind != core::ImageKind::png)
-    return Fault{.reason = fmt::format("a mask is a PNG with a palette or grey levels, found a {}",
-                                       kind == core::ImageKind::jpeg ? "JPEG" : "WebP")};
+  const core::Content content = core::content_of(bytes);
+  if (content.kind == core::ImageKind::unknown)
+    return Fault{.reason = core::describe_unknown(bytes)};
+  if (content.kind != core::ImageKind::png)
+    return Fault{.reason = fmt::format("a mask is a PNG with a palette or grey levels, found {} {}",
+                                       content.article, content.name)};
   PngReader reader;
-  if (!reader.open(bytes)) return Fault{.reason = std::string(reader.message())};
+  if (auto opened = reader.open(bytes); !opened) return opened;
   if (auto fits = check_size(reader.height(), reader.width(), window); !fits) return fits;
   const auto read = [&](auto& scratch, auto read_all) -> Result<void> {
     const std::size_t size =
         static_cast<std::size_t>(reader.width()) * static_cast<std::size_t>(reader.height());
     if (scratch.size() < size) scratch.resize(size);
-    if (!read_all(scratch.data())) return Fault{.reason = std::string(reader.message())};
+    if (auto done = read_all(scratch.data()); !done) return done;
     take(scratch.data());
     jpeg::trim(scratch);
     return {};

@@ -280,6 +280,10 @@ void write_pictures(const std::filesystem::path& folder) {
   write(folder / "palette.png",
         png_of(13, 9, std::vector<std::uint8_t>(13 * 9, 1),
                {.color = PNG_COLOR_TYPE_PALETTE, .palette = {{1, 2, 3}, {4, 5, 6}}}));
+  for (const auto& file :
+       std::filesystem::directory_iterator(test::project_path("tests/transform/formats")))
+    if (file.path().extension() != ".py" && file.path().extension() != ".txt")
+      std::filesystem::copy_file(file.path(), folder / file.path().filename());
 }
 
 }  // namespace

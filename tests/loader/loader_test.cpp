@@ -362,6 +362,36 @@ TEST(Loader, NamesWhatItsDataSetsLeftOut) {
   EXPECT_TRUE(plan(4, 2).loader().notices().empty());
 }
 
+TEST(Loader, WarnsOfAStateWhoseImagesOtherLibrariesDecoded) {
+  const test::TemporaryFolder folder;
+  folder.write("a/1.jpg", "\xFF\xD8\xFF");
+  const Dataset photos = Dataset(source::image_folder(folder.path()))
+                             .map(decode_image({.crop = resize_to(2)}))
+                             .batch(1);
+  Loader loader = photos.loader();
+  LoaderState state = loader.state();
+  EXPECT_EQ(state.image_libraries, image_libraries());
+  EXPECT_THAT(plan(4, 2).loader().state().image_libraries, testing::IsEmpty());
+  state.image_libraries.push_back({"libother", "1.2"});
+  state = LoaderState::from_json(state.to_json());
+  loader.restore(state);
+  ASSERT_EQ(loader.notices().size(), 1U);
+  EXPECT_TRUE(loader.notices()[0].is_warning);
+  EXPECT_EQ(loader.notices()[0].text,
+            "this state was saved with libother 1.2, and here there is none: images that it "
+            "decodes may have other pixels than before");
+  if (!image_libraries().empty()) {
+    state.image_libraries = {image_libraries()[0]};
+    state.image_libraries[0].version = "0.1";
+    loader.restore(state);
+    ASSERT_EQ(loader.notices().size(), 1U) << "of the last state only";
+    EXPECT_THAT(loader.notices()[0].text,
+                HasSubstr(" 0.1, and here it is " + image_libraries()[0].version + ": images"));
+  }
+  loader.restore(photos.loader().state());
+  EXPECT_TRUE(loader.notices().empty());
+}
+
 TEST(Loader, RunsBesideAnotherWithoutDisturbingIt) {
   Loader train =
       Dataset(fake(1'000)).shuffle({.seed = 1}).repeat().batch(10).loader({.threads = 2});

@@ -133,14 +133,15 @@ TEST(ImageFolder, SaysWhatItLeftOut) {
   folder.write("a/2.bmp", std::string("BM\x10\0\0\0\0\0\0\0", 10));
   folder.write("a/3", "\xFF\xD8\xFF");
   folder.write("a/4.gif", "GIF89a");
+  folder.write("a/5.psd", "8BPS");
   const auto notices = source::image_folder(folder.path())->notices();
   ASSERT_EQ(notices.size(), 1U);
   EXPECT_TRUE(notices[0].is_warning);
   EXPECT_THAT(notices[0].text,
               AllOf(HasSubstr("1 .bmp"), HasSubstr("1 (no ending)"),
-                    HasSubstr("of 4 files that were looked into, 3 are images by the first bytes: "
-                              "1 BMP image, 1 GIF image, 1 JPEG image."),
-                    HasSubstr("set sniff = true. Convert others")));
+                    HasSubstr("of 5 files that were looked into, 4 are images by the first bytes: "
+                              "1 BMP image, 1 GIF image, 1 JPEG image, 1 Photoshop image."),
+                    HasSubstr("set sniff = true; convert the 1 of a kind")));
 }
 
 TEST(ImageFolder, LooksIntoNothingThatWasLeftOutOnPurpose) {
@@ -210,15 +211,16 @@ TEST(ImageFolder, TakesImagesWithAnyEndingWhenItSniffs) {
   folder.write("a/2", "\xFF\xD8\xFF");
   folder.write("a/3.data", "\x89PNG\r\n\x1A\n");
   folder.write("a/4.txt", "text");
-  folder.write("a/5.gif", "GIF89a");
+  folder.write("a/5.psd", "8BPS");
   folder.write("a/6", "");
   ASSERT_EQ(::mkfifo((folder / "a/7").c_str(), 0600), 0);
   const SourcePtr source = source::image_folder(folder.path(), {.sniff = true});
   EXPECT_THAT(locations(source, folder), ElementsAre("a/1.jpg", "a/2", "a/3.data"));
   const auto notices = source->notices();
   ASSERT_EQ(notices.size(), 1U);
-  EXPECT_THAT(notices[0].text, AllOf(HasSubstr("left out 2 (no ending), 1 .gif, 1 .txt;"),
-                                     HasSubstr("1 GIF image. Convert"), Not(HasSubstr("sniff"))));
+  EXPECT_THAT(notices[0].text,
+              AllOf(HasSubstr("left out 2 (no ending), 1 .psd, 1 .txt;"),
+                    HasSubstr("1 Photoshop image. Convert"), Not(HasSubstr("sniff"))));
 }
 
 TEST(ImageFolder, ReadsTheWholeFileAndCountsItsBytes) {

@@ -47,7 +47,7 @@ class S3 : public ::testing::Test {
     files_->write("kept/b/.gitkeep");
     files_->write("kept/.cache/c/1.jpg");
     files_->write("holes/a/1.jpg", "\xFF\xD8\xFF");
-    files_->write("holes/b/2.gif", "GIF89a");
+    files_->write("holes/b/2.gif", "8BPS");
     files_->write("holes/b/3", "\xFF\xD8\xFF");
     files_->write("flat.txt", "1.jpg,7\n2.jpg,8\nempty.jpg,9\n");
     for (int i = 0; i < 3; ++i) {
@@ -123,7 +123,7 @@ TEST_F(S3, AClassWithoutImagesIsAnErrorUnlessTheClassesAreGiven) {
   ASSERT_THAT(notices, SizeIs(1));
   EXPECT_TRUE(notices[0].is_warning);
   EXPECT_THAT(notices[0].text, HasSubstr("2 files that were looked into, 2 are images by the first "
-                                         "bytes: 1 GIF image, 1 JPEG image"));
+                                         "bytes: 1 JPEG image, 1 Photoshop image"));
 
   const auto sniffed = open({.sniff = true});
   ASSERT_EQ(sniffed->size(), 2U);

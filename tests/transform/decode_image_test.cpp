@@ -272,11 +272,11 @@ TEST(DecodeImage, DecodesLosslessAndLossyWebp) {
   EXPECT_LE(largest_difference(decode_all(webp_of(smooth, false), 64, 48).pixels, smooth), 24);
 }
 
-TEST(DecodeImage, RefusesAnAnimatedWebp) {
+TEST(DecodeImage, RefusesAnAnimatedWebpWithoutAFrame) {
   // VP8X with the animation flag, 16x16, followed by an ANIM chunk.
   const Bytes bytes = bytes_of(std::string_view(
       "RIFF\x24\0\0\0WEBPVP8X\x0A\0\0\0\x02\0\0\0\x0F\0\0\x0F\0\0ANIM\x06\0\0\0\0\0\0\0\0\0", 44));
-  EXPECT_THAT(decode_all(bytes, 16, 16).fault, HasSubstr("an animated WebP"));
+  EXPECT_EQ(decode_all(bytes, 16, 16).fault, "corrupt WebP data");
 }
 
 TEST(DecodeImage, ResizesTheRegionThatTheCropChooses) {
@@ -443,24 +443,19 @@ TEST(DecodeImage, TakesNonsenseInExifAsUpright) {
 
 TEST(DecodeImage, SaysWhatSomethingElseIs) {
   EXPECT_EQ(decode_all({}, 8, 8).fault, "empty: 0 bytes");
-  EXPECT_EQ(decode_all(bytes_of("GIF89a..."), 8, 8).fault,
-            "not a JPEG, PNG or WebP image: found a GIF image");
-  EXPECT_EQ(decode_all(bytes_of(std::string_view("\0\0\0\x1c"
-                                                 "ftypavif",
-                                                 12)),
-                       8, 8)
-                .fault,
-            "not a JPEG, PNG or WebP image: found an AVIF image");
-  EXPECT_EQ(decode_all(bytes_of("version https://git-lfs.github.com/spec/v1"), 8, 8).fault,
-            "not a JPEG, PNG or WebP image: found a Git LFS pointer (git lfs pull gets the file)");
+  EXPECT_EQ(decode_all(bytes_of("8BPS..."), 8, 8).fault,
+            "not an image that can be decoded: found a Photoshop image");
+  EXPECT_EQ(
+      decode_all(bytes_of("version https://git-lfs.github.com/spec/v1"), 8, 8).fault,
+      "not an image that can be decoded: found a Git LFS pointer (git lfs pull gets the file)");
   EXPECT_EQ(decode_all(bytes_of("\n <!DOCTYPE HTML>"), 8, 8).fault,
-            "not a JPEG, PNG or WebP image: found an HTML page");
+            "not an image that can be decoded: found an HTML page");
   EXPECT_EQ(decode_all(bytes_of("no\n'"), 8, 8).fault,
-            R"(not a JPEG, PNG or WebP image: it starts with 'no\x0a\x27')");
+            R"(not an image that can be decoded: it starts with 'no\x0a\x27')");
   EXPECT_EQ(decode_all(bytes_of("x"), 8, 8).fault,
-            "not a JPEG, PNG or WebP image: it starts with 'x'");
+            "not an image that can be decoded: it starts with 'x'");
   EXPECT_EQ(decode_all(bytes_of(std::string_view("\xFF\xD8", 2)), 8, 8).fault,
-            R"(not a JPEG, PNG or WebP image: it starts with '\xff\xd8')");
+            R"(not an image that can be decoded: it starts with '\xff\xd8')");
 }
 
 // Writes another width and height into a file's header.

@@ -371,7 +371,7 @@ TEST(Masks, ThatDoNotFitAreFaults) {
   EXPECT_EQ(fault_of(field_of("mask", {1, 2}, std::vector<std::int32_t>{1, 2})),
             "the mask 'mask': it has 1x2 pixels (height x width), and its image 20x30");
   EXPECT_EQ(fault_of(encoded("mask", jpeg_of(picture(30, 20)))),
-            "the mask 'mask': a mask is a PNG with a palette or grey levels, found a JPEG");
+            "the mask 'mask': a mask is a PNG with a palette or grey levels, found a JPEG image");
   EXPECT_EQ(
       fault_of(encoded("mask", png_of(picture(30, 20)))),
       "the mask 'mask': a mask is a PNG with a palette or grey levels, found one with colours "

@@ -1,5 +1,5 @@
 // A PNG for which there is no memory is not a bad PNG.
-#include "src/transform/png.hpp"
+#include "src/transform/formats/png.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -265,7 +265,7 @@ TEST(WideImages, OthersAreFaults) {
   EXPECT_EQ(fault_of(png_of(picture(9, 9)), 3),
             "dtype u16 is for PNGs of 16 bits a level, found one of fewer");
   EXPECT_EQ(fault_of(jpeg_of(picture(9, 9)), 3),
-            "dtype u16 is for PNGs of 16 bits a level, found a JPEG or WebP");
+            "dtype u16 is for PNGs of 16 bits a level, found a JPEG image");
   EXPECT_EQ(fault_of(png_of_levels(levels_of(9, 9, 3), 9, 9, PNG_COLOR_TYPE_RGB), 1),
             "one channel of 16 bits is for grey PNGs, found one with colours");
   Bytes cut = png_of_levels(levels_of(40, 40), 40, 40, PNG_COLOR_TYPE_GRAY);

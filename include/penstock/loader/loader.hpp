@@ -24,6 +24,7 @@
 #include <penstock/loader/remote_rows.hpp>
 #include <penstock/plan/options.hpp>
 #include <penstock/source/source.hpp>
+#include <penstock/transform/decode_image.hpp>
 
 /// DLPack's own structure (dlpack.h), which the libraries that take it define.
 struct DLManagedTensor;
@@ -55,6 +56,8 @@ struct LoaderState {
   /// That the last step was the last of a pass, whose loop had not ended yet: set and read by loaders
   /// of passes (penstock.torch, penstock.jax); Loader passes over it.
   bool in_last_step_of_pass = false;
+  /// What decodes images beside the libraries that always do, where the plan decodes images.
+  std::vector<ImageLibrary> image_libraries;
   // This process's own; those of all processes add up. A caller that restores a state of another
   // world gives the sum to one process, and zero to the others.
   std::uint64_t fault_count = 0;

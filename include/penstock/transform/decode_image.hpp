@@ -79,6 +79,24 @@ struct EnumNames<JpegDecoder> {
       {JpegDecoder::libjpeg, "libjpeg"}};
 };
 
+/// An optional library that decodes images in this build.
+struct ImageLibrary {
+  std::string name;     ///< "giflib", "libheif", "libjxl" or "libtiff"
+  std::string version;  ///< such as "1.15.1"
+
+  friend bool operator==(const ImageLibrary&, const ImageLibrary&) = default;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ImageLibrary& library) {
+  visit.required("name", library.name);
+  visit.required("version", library.version);
+}
+
+/// Those of this build, by name. The pixels of their images may differ from version to version; saved states have these
+/// versions, and Loader::notices() says where a state was saved with others.
+[[nodiscard]] std::vector<ImageLibrary> image_libraries();
+
 struct DecodeImageOptions {
   static constexpr const char* kName = "decode_image";  ///< in plans
 
@@ -86,7 +104,7 @@ struct DecodeImageOptions {
   Crop crop{};                  ///< the part of the image, and the size of the sample
   float flip = 0;               ///< probability of mirroring left to right
   double max_megapixels = 200;  ///< an image whose header says that it is larger is a fault
-  bool exif = true;             ///< whether JPEGs are turned upright as their EXIF orientation says
+  bool exif = true;  ///< whether images are turned upright as their EXIF orientation says
   /// 3 for RGB, or 1 for grey: (19595 red + 38470 green + 7471 blue + 32768) / 65536 of the crop's pixels, cut to an
   /// integer, as Pillow's convert("L"); a crop's fill then has one level
   int channels = 3;
@@ -97,7 +115,7 @@ struct DecodeImageOptions {
   /// damaged data; what is missing before a marker becomes grey) and counted by `stats`, or are faults; a file that ends
   /// too early is always a fault
   bool tolerant = false;
-  /// the colour over which transparent PNGs and WebPs are composited; without one, their alpha is dropped
+  /// the colour over which transparent images are composited; without one, their alpha is dropped
   std::optional<Color> background{};
   /// name of one more field, i32 [8]: x, y, width, height of what the whole sample covers of the upright image, fill
   /// included, rounded outwards, so that it may reach beyond the image; flipped (0 or 1); width and height of the upright
@@ -146,8 +164,10 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
 /// Decodes the part of an image that a crop needs, and resizes it into the sample's place.
 ///
 /// The format is recognised by its signature: JPEG (baseline and progressive; grey, YCbCr, RGB,
-/// CMYK and YCCK), PNG and WebP (still images). Alpha is dropped, or the image is composited over `background` before the
-/// resize: each level is (level * alpha + background * (255 - alpha)) / 255, rounded, as Pillow's alpha_composite. Colour profiles, and orientations outside JPEG, are ignored. The pixels of a JPEG are, bit for bit, those that
+/// CMYK and YCCK), PNG, WebP and BMP, and GIF, TIFF, HEIC, AVIF and JPEG XL where this build has the library
+/// (image_libraries). Of several frames or pages it is the first. Alpha is dropped, or the image is composited over
+/// `background` before the resize: each level is (level * alpha + background * (255 - alpha)) / 255, rounded, as Pillow's
+/// alpha_composite. Colour profiles are ignored. The pixels of a JPEG are, bit for bit, those that
 /// libjpeg-turbo decodes of the whole image with accurate DCT (at the same scale; by default with
 /// smooth chroma, its fancy upsampling, which is what Pillow shows too); JPEGs that Penstock's own
 /// decoder does not take (progressive, a scan for each component, CMYK and the like) go to
@@ -155,7 +175,7 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
 /// equal bytes out on every CPU; but for damaged JPEGs whose numbers overflow, of which
 /// libjpeg-turbo makes other pixels on ARM than on x86.
 ///
-/// A fault: an image of another kind, a truncated or corrupt one (whatever libjpeg-turbo has an
+/// A fault: an image of another kind, or of one whose library this build does not have; a truncated or corrupt one (whatever libjpeg-turbo has an
 /// error or, unless `tolerant`, a warning for; a JPEG's data past the region's last rows are not looked at), one over
 /// max_megapixels, or a JPEG of more than 100 scans; an image smaller than a random_crop without pad_if_needed. Every decoder finds the same faults.
 ///

@@ -30,13 +30,13 @@ class Tiff {
 
 constexpr std::uint32_t kOrientationTag = 0x0112;
 constexpr std::uint32_t kShort = 3;
+constexpr std::array<std::uint8_t, 6> kExif{'E', 'x', 'i', 'f', 0, 0};
 
-}  // namespace
+bool has_name(std::span<const std::uint8_t> bytes) noexcept {
+  return bytes.size() >= kExif.size() && std::equal(kExif.begin(), kExif.end(), bytes.begin());
+}
 
-int exif_orientation(std::span<const std::uint8_t> app1) noexcept {
-  constexpr std::array<std::uint8_t, 6> kExif{'E', 'x', 'i', 'f', 0, 0};
-  if (app1.size() < kExif.size() || !std::equal(kExif.begin(), kExif.end(), app1.begin())) return 0;
-  const std::span<const std::uint8_t> bytes = app1.subspan(kExif.size());
+int tiff_orientation(std::span<const std::uint8_t> bytes) noexcept {
   if (bytes.size() < 8 || bytes[0] != bytes[1] || (bytes[0] != 'I' && bytes[0] != 'M')) return 0;
   const Tiff tiff(bytes);
   if (tiff.u16(2) != 42) return 0;
@@ -51,6 +51,16 @@ int exif_orientation(std::span<const std::uint8_t> app1) noexcept {
     return valid ? static_cast<int>(value) : 0;
   }
   return 0;
+}
+
+}  // namespace
+
+int exif_orientation(std::span<const std::uint8_t> app1) noexcept {
+  return has_name(app1) ? tiff_orientation(app1.subspan(kExif.size())) : 0;
+}
+
+int exif_chunk_orientation(std::span<const std::uint8_t> chunk) noexcept {
+  return has_name(chunk) ? exif_orientation(chunk) : tiff_orientation(chunk);
 }
 
 Orientation::Orientation(int exif) noexcept

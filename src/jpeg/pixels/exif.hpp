@@ -15,6 +15,8 @@ namespace jpeg {
 ///
 /// Source  Exif 2.3, 4.6.2 and 4.6.4 A
 [[nodiscard]] int exif_orientation(std::span<const std::uint8_t> app1) noexcept;
+/// The same of the EXIF chunk of a PNG or WebP, in which some programs leave out the name that an APP1 segment begins with.
+[[nodiscard]] int exif_chunk_orientation(std::span<const std::uint8_t> chunk) noexcept;
 
 /// How a stored image becomes upright: each of its pixels (x, y) is first mirrored, then, if
 /// transposed, moved to (y, x).

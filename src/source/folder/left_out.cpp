@@ -181,8 +181,14 @@ std::vector<Notice> notices_of(const std::filesystem::path& root, const LeftOut&
   notice.text += fmt::format("; of {} that were looked into, {} {} by the first bytes: {}.",
                              counted(found.size(), "file"), images,
                              images == 1 ? "is an image" : "are images", fmt::join(texts, ", "));
-  if (decoded > 0) notice.text += " To read those that are JPEG, PNG or WebP, set sniff = true.";
-  if (decoded < images) notice.text += " Convert others to JPEG, PNG or WebP.";
+  if (decoded == images)
+    notice.text += " To read such files, set sniff = true.";
+  else if (decoded > 0)
+    notice.text += fmt::format(
+        " To read such files, set sniff = true; convert the {} of a kind that is not decoded.",
+        images - decoded);
+  else
+    notice.text += " Convert them to a kind that is decoded, such as JPEG or PNG.";
   return {std::move(notice)};
 }
 

@@ -1,11 +1,13 @@
-#include "src/transform/png.hpp"
+#include "src/transform/formats/png.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "src/jpeg/pixels/exif.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 
 namespace penstock::transform {
@@ -35,11 +37,27 @@ void PngReader::give(png_structp png, png_bytep out, std::size_t size) {
   reader->left_ = reader->left_.subspan(size);
 }
 
-bool PngReader::open(std::span<const std::byte> bytes) {
+// libpng's words for the last failure.
+Fault PngReader::explain() const {
+  if (out_of_memory_) throw std::bad_alloc();
+  return Fault{.reason = message_};
+}
+
+Result<void> PngReader::open(std::span<const std::byte> bytes) {
   left_ = bytes;
-  const bool is_read = read_header();
-  if (!is_read && out_of_memory_) throw std::bad_alloc();
-  return is_read;
+  if (!read_header()) return explain();
+  read_orientation();
+  return {};
+}
+
+// Of a chunk before the pixels, where the standard wants it.
+void PngReader::read_orientation() {
+#ifdef PNG_eXIf_SUPPORTED
+  png_uint_32 size = 0;
+  png_bytep exif = nullptr;
+  if (png_get_eXIf_1(png_, info_, &size, &exif) != 0)
+    orientation_ = std::max(jpeg::exif_chunk_orientation({exif, size}), 1);
+#endif
 }
 
 bool PngReader::read_header() noexcept {
@@ -62,27 +80,26 @@ bool PngReader::read_header() noexcept {
   return true;
 }
 
-bool PngReader::read(std::uint8_t* pixels) {
-  return read_rows(pixels, jpeg::kPixelBytes, convert_to_rgba);
+Result<void> PngReader::read(std::uint8_t* rgba) {
+  return read_rows(rgba, jpeg::kPixelBytes, convert_to_rgba);
 }
 
-bool PngReader::read_numbers(std::uint8_t* numbers) {
+Result<void> PngReader::read_numbers(std::uint8_t* numbers) {
   return read_rows(numbers, 1, convert_to_numbers);
 }
 
-bool PngReader::read_wide(std::uint16_t* levels, int channels) {
+Result<void> PngReader::read_wide(std::uint16_t* levels, int channels) {
   return read_rows(levels, sizeof(std::uint16_t) * static_cast<std::size_t>(channels),
                    channels == 1 ? convert_to_wide_grey : convert_to_wide_rgb);
 }
 
-bool PngReader::read_rows(void* pixels, std::size_t pixel_bytes, Convert* convert) {
+Result<void> PngReader::read_rows(void* pixels, std::size_t pixel_bytes, Convert* convert) {
   const std::size_t stride = static_cast<std::size_t>(width_) * pixel_bytes;
   std::vector<png_bytep> rows(static_cast<std::size_t>(height_));
   for (std::size_t y = 0; y < rows.size(); ++y)
     rows[y] = static_cast<png_bytep>(pixels) + y * stride;
-  const bool is_read = read_pixels(rows.data(), stride, convert);
-  if (!is_read && out_of_memory_) throw std::bad_alloc();
-  return is_read;
+  if (!read_pixels(rows.data(), stride, convert)) return explain();
+  return {};
 }
 
 void PngReader::convert_to_rgba(png_structp png, png_infop info) {

@@ -1,0 +1,15 @@
+# libheif, which decodes HEIC and AVIF, as HEIF::HEIF. Searches CMAKE_PREFIX_PATH, so an unpacked prefix works too.
+find_path(HEIF_INCLUDE_DIR libheif/heif.h)
+find_library(HEIF_LIBRARY heif)
+if(HEIF_INCLUDE_DIR)
+  file(STRINGS ${HEIF_INCLUDE_DIR}/libheif/heif_version.h HEIF_VERSION REGEX "^#define LIBHEIF_VERSION ")
+  string(REGEX REPLACE ".*\"(.*)\".*" "\\1" HEIF_VERSION "${HEIF_VERSION}")
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(HEIF REQUIRED_VARS HEIF_LIBRARY HEIF_INCLUDE_DIR VERSION_VAR HEIF_VERSION)
+if(HEIF_FOUND AND NOT TARGET HEIF::HEIF)
+  add_library(HEIF::HEIF UNKNOWN IMPORTED)
+  set_target_properties(HEIF::HEIF PROPERTIES IMPORTED_LOCATION ${HEIF_LIBRARY}
+                        INTERFACE_INCLUDE_DIRECTORIES ${HEIF_INCLUDE_DIR})
+endif()
+mark_as_advanced(HEIF_INCLUDE_DIR HEIF_LIBRARY)

@@ -1,0 +1,137 @@
+#include "src/transform/formats/tiff.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include <fmt/format.h>
+#include <tiffio.h>
+
+namespace penstock::transform {
+
+namespace {
+
+// What libtiff may allocate at once, such as a strip of a damaged file that claims to be large.
+constexpr tmsize_t kMaxAllocation = tmsize_t{1} << 30;
+
+}  // namespace
+
+void TiffReader::Close::operator()(::tiff* file) const noexcept { TIFFClose(file); }
+
+Fault TiffReader::explain() const {
+  return Fault{.reason = message_.empty() ? std::string("corrupt TIFF data")
+                                          : fmt::format("corrupt TIFF data: {}", message_)};
+}
+
+// ---- the file that libtiff sees ----
+
+tmsize_t TiffReader::read_bytes(void* self, void* out, tmsize_t size) {
+  auto& reader = *static_cast<TiffReader*>(self);
+  const std::size_t left = reader.bytes_.size() - std::min(reader.at_, reader.bytes_.size());
+  const std::size_t count = std::min(left, static_cast<std::size_t>(size));
+  if (count > 0) std::memcpy(out, reader.bytes_.data() + reader.at_, count);
+  reader.at_ += count;
+  return static_cast<tmsize_t>(count);
+}
+
+tmsize_t TiffReader::write_nothing(void* /*self*/, void* /*in*/, tmsize_t /*size*/) { return -1; }
+
+std::uint64_t TiffReader::seek(void* self, std::uint64_t offset, int whence) {
+  auto& reader = *static_cast<TiffReader*>(self);
+  if (whence == SEEK_CUR) offset += reader.at_;
+  if (whence == SEEK_END) offset += reader.bytes_.size();
+  return reader.at_ = static_cast<std::size_t>(offset);
+}
+
+int TiffReader::close(void* /*self*/) { return 0; }
+
+std::uint64_t TiffReader::size(void* self) { return static_cast<TiffReader*>(self)->bytes_.size(); }
+
+int TiffReader::map(void* self, void** base, std::uint64_t* size) {
+  const auto& reader = *static_cast<TiffReader*>(self);
+  *base = const_cast<std::byte*>(reader.bytes_.data());  // it is opened to be read
+  *size = reader.bytes_.size();
+  return 1;
+}
+
+void TiffReader::unmap(void* /*self*/, void* /*base*/, std::uint64_t /*size*/) {}
+
+int TiffReader::keep_message(::tiff* /*file*/, void* self, const char* /*module*/,
+                             const char* format, std::va_list arguments) {
+  std::array<char, 256> text{};
+  std::vsnprintf(text.data(), text.size(), format, arguments);
+  auto& message = static_cast<TiffReader*>(self)->message_;
+  if (message.empty()) message = text.data();
+  return 1;  // libtiff does not print it
+}
+
+int TiffReader::drop_message(::tiff* /*file*/, void* /*self*/, const char* /*module*/,
+                             const char* /*format*/, std::va_list /*arguments*/) {
+  return 1;
+}
+
+// ---- the image ----
+
+Result<void> TiffReader::open(std::span<const std::byte> bytes) {
+  bytes_ = bytes;
+  const std::unique_ptr<TIFFOpenOptions, decltype(&TIFFOpenOptionsFree)> options(
+      TIFFOpenOptionsAlloc(), TIFFOpenOptionsFree);
+  if (!options) throw std::bad_alloc();
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), kMaxAllocation);
+  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_message, this);
+  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), drop_message, this);
+  file_.reset(TIFFClientOpenExt("image", "r", this, read_bytes, write_nothing, seek, close, size,
+                                map, unmap, options.get()));
+  if (!file_) return explain();
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  if (TIFFGetField(file_.get(), TIFFTAG_IMAGEWIDTH, &width) == 0 ||
+      TIFFGetField(file_.get(), TIFFTAG_IMAGELENGTH, &height) == 0)
+    return explain();
+  constexpr std::uint32_t kMost = 1U << 30;
+  if (width > kMost || height > kMost)
+    return Fault{.reason = fmt::format("corrupt TIFF data: {}x{} pixels", width, height)};
+  // A camera's raw file: what it is of lies elsewhere, in a form of the camera's maker.
+  std::uint32_t type = 0;
+  if (TIFFGetField(file_.get(), TIFFTAG_SUBFILETYPE, &type) != 0 &&
+      (type & FILETYPE_REDUCEDIMAGE) != 0)
+    return Fault{
+        .reason = "a TIFF that begins with a thumbnail, as cameras' raw files do (convert them)"};
+  width_ = static_cast<int>(width);
+  height_ = static_cast<int>(height);
+  std::uint16_t orientation = 1;
+  if (TIFFGetField(file_.get(), TIFFTAG_ORIENTATION, &orientation) != 0 && orientation >= 1 &&
+      orientation <= 8)
+    orientation_ = orientation;
+  return {};
+}
+
+Result<void> TiffReader::read(std::uint8_t* rgba) {
+  // As they are stored: libtiff would turn some of them, and multiply colours by alpha.
+  (void)TIFFSetField(file_.get(), TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
+  std::uint16_t count = 0;
+  std::uint16_t* extra = nullptr;
+  if (TIFFGetField(file_.get(), TIFFTAG_EXTRASAMPLES, &count, &extra) != 0 && count > 0 &&
+      extra[0] == EXTRASAMPLE_UNASSALPHA) {
+    std::vector<std::uint16_t> associated(extra, extra + count);
+    associated.front() = EXTRASAMPLE_ASSOCALPHA;
+    (void)TIFFSetField(file_.get(), TIFFTAG_EXTRASAMPLES, count, associated.data());
+  }
+  std::array<char, 1024> why{};
+  if (TIFFRGBAImageOK(file_.get(), why.data()) == 0)
+    return Fault{.reason =
+                     fmt::format("a TIFF that libtiff does not convert to RGB: {}", why.data())};
+  message_.clear();
+  if (TIFFReadRGBAImageOriented(file_.get(), static_cast<std::uint32_t>(width_),
+                                static_cast<std::uint32_t>(height_),
+                                reinterpret_cast<std::uint32_t*>(rgba), ORIENTATION_TOPLEFT,
+                                /*stop_on_error=*/1) == 0)
+    return explain();
+  return {};
+}
+
+}  // namespace penstock::transform

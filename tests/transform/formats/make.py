@@ -1,0 +1,199 @@
+"""Makes the images beside this file, and expected.txt: of each its size and the CRC-32 of its RGB pixels as Pillow has them, upright,
+or how far a lossy image may be from picture.png on average.
+
+    python -m venv VENV && VENV/bin/pip install pillow pillow-heif pillow-jxl-plugin
+    VENV/bin/python tests/transform/formats/make.py
+
+Made with Pillow 13.0, pillow-heif 1.8 and pillow-jxl-plugin 1.3."""
+import io
+import pathlib
+import struct
+import zlib
+
+import pillow_heif
+import pillow_jxl  # noqa: F401  registers itself
+from PIL import Image, ImageOps
+
+pillow_heif.register_heif_opener()
+FOLDER = pathlib.Path(__file__).parent
+WIDTH, HEIGHT = 37, 22
+EXPECTED = []
+
+
+def make_picture():
+    picture = Image.new("RGB", (WIDTH, HEIGHT))
+    picture.putdata([(x * 6, y * 11, (x * 5 + y * 7) % 256 if x < 20 else 90) for y in range(HEIGHT) for x in range(WIDTH)])
+    return picture
+
+
+PICTURE = make_picture()
+ALPHA = Image.new("L", (WIDTH, HEIGHT))
+ALPHA.putdata([(x * 13 + y * 3) % 256 for y in range(HEIGHT) for x in range(WIDTH)])
+RGBA = PICTURE.copy()
+RGBA.putalpha(ALPHA)
+PALETTE = PICTURE.quantize(200)
+
+
+def add(name, content, tolerance=None):
+    """Writes a file, and what is expected of it: Pillow's pixels, or those of the picture within a tolerance."""
+    (FOLDER / name).write_bytes(content)
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(content))).convert("RGB")
+    what = f"{zlib.crc32(image.tobytes()):08x}" if tolerance is None else f"near {tolerance}"
+    EXPECTED.append(f"{name} {image.width} {image.height} {what}")
+
+
+def save(name, image, tolerance=None, **options):
+    out = io.BytesIO()
+    image.save(out, **options)
+    add(name, out.getvalue(), tolerance)
+
+
+# ---- BMP: Pillow writes few kinds of it ----
+
+
+def bmp(bits, pixels, compression=0, masks=b"", palette=b"", header=40, height=HEIGHT, core=False):
+    if core:
+        dib = struct.pack("<IHHHH", 12, WIDTH, HEIGHT, 1, bits)
+    else:
+        dib = struct.pack("<IiiHHIIiiII", header, WIDTH, height, 1, bits, compression, len(pixels), 0, 0, len(palette) // 4, 0)
+        dib += masks.ljust(header - 40, b"\0") if header > 40 else masks
+    offset = 14 + len(dib) + len(palette)
+    return b"BM" + struct.pack("<IHHI", offset + len(pixels), 0, 0, offset) + dib + palette + pixels
+
+
+def rows(pack, top_down=False):
+    order = range(HEIGHT) if top_down else reversed(range(HEIGHT))
+    out = b""
+    for y in order:
+        row = b"".join(pack(*PICTURE.getpixel((x, y)), ALPHA.getpixel((x, y))) for x in range(WIDTH))
+        out += row.ljust(-(-len(row) // 4) * 4, b"\0")
+    return out
+
+
+def runs(levels, four_bits):
+    """All that a compressed bitmap may have: runs, pixels one by one, a jump, and ends of rows."""
+    out = b""
+    for k, y in enumerate(reversed(range(HEIGHT))):
+        row = [levels(x, y) for x in range(WIDTH)]
+        if k == 3:
+            out += bytes([0, 2, 5, 1])  # five pixels and a row are left out
+            continue
+        if k == 4:
+            row = row[5:]
+        while row:
+            same = 1
+            while same < min(len(row), 255) and row[same] == row[0]:
+                same += 1
+            if same > 2 or len(row) < 4:
+                out += bytes([same, row[0] * 17 if four_bits else row[0]])
+                row = row[same:]
+            else:
+                count = min(len(row), 7)
+                if four_bits:
+                    nibbles = row[:count] + [0] * (count % 2)
+                    packed = bytes(nibbles[i] * 16 + nibbles[i + 1] for i in range(0, len(nibbles), 2))
+                else:
+                    packed = bytes(row[:count])
+                out += bytes([0, count]) + packed.ljust(-(-len(packed) // 2) * 2, b"\0")
+                row = row[count:]
+        out += b"\0\0"
+    return out + b"\0\1"
+
+
+def make_bmps():
+    save("rgb.bmp", PICTURE, format="BMP")
+    save("grey.bmp", PICTURE.convert("L"), format="BMP")
+    save("bits1.bmp", PICTURE.convert("1"), format="BMP")
+    save("palette.bmp", PALETTE, format="BMP")
+    grey = bytes(v for k in range(16) for v in (k * 17, k * 3, 255 - k * 9, 0))
+    four = lambda x, y: (x // 5 + y) % 16  # noqa: E731
+    packed = b""
+    for y in reversed(range(HEIGHT)):
+        row = [four(x, y) for x in range(WIDTH)] + [0]
+        packed += bytes(row[i] * 16 + row[i + 1] for i in range(0, WIDTH + 1, 2)).ljust(20, b"\0")
+    add("bits4.bmp", bmp(4, packed, palette=grey))
+    add("rle4.bmp", bmp(4, runs(four, True), 2, palette=grey))
+    full = bytes(v for k in range(256) for v in (k, 255 - k, k // 2, 0))
+    add("rle8.bmp", bmp(8, runs(lambda x, y: (x // 4) * 20 + y, False), 1, palette=full))
+    add("bgrx.bmp", bmp(32, rows(lambda r, g, b, a: bytes([b, g, r, a]))))
+    masks = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)
+    add("bgra.bmp", bmp(32, rows(lambda r, g, b, a: bytes([b, g, r, a])), 3, masks, header=108))
+    masks = struct.pack("<IIII", 0xFF, 0xFF00, 0xFF0000, 0xFF000000)
+    add("rgba_version5.bmp", bmp(32, rows(lambda r, g, b, a: bytes([r, g, b, a])), 3, masks, header=124))
+    add("rgb555.bmp", bmp(16, rows(lambda r, g, b, a: struct.pack("<H", r >> 3 << 10 | g >> 3 << 5 | b >> 3))))
+    masks = struct.pack("<III", 0xF800, 0x7E0, 0x1F)
+    add("rgb565.bmp", bmp(16, rows(lambda r, g, b, a: struct.pack("<H", r >> 3 << 11 | g >> 2 << 5 | b >> 3)), 3, masks))
+    bgr = lambda r, g, b, a: bytes([b, g, r])  # noqa: E731
+    add("os2.bmp", bmp(24, rows(bgr), core=True))
+    add("top_down.bmp", bmp(24, rows(bgr, True), height=-HEIGHT))
+
+
+# ---- GIF ----
+
+
+def make_gifs():
+    save("plain.gif", PALETTE, format="GIF", interlace=0)
+    save("interlaced.gif", PALETTE, format="GIF", interlace=1)
+    save("transparent.gif", PALETTE, format="GIF", transparency=7)
+    other = ImageOps.mirror(PICTURE).quantize(64)
+    save("animated.gif", PALETTE, format="GIF", save_all=True, append_images=[other], duration=50, loop=0)
+    # A screen that is larger than the frame, and a frame that reaches beyond the screen.
+    for name, options, screen in (("small_frame.gif", {}, (50, 40)), ("small_frame_transparent.gif", {"transparency": 3}, (50, 40)),
+                                  ("large_frame.gif", {}, (20, 10))):
+        out = io.BytesIO()
+        PALETTE.save(out, format="GIF", **options)
+        content = bytearray(out.getvalue())
+        content[6:10] = struct.pack("<HH", *screen)
+        if screen[0] > WIDTH:  # its place: behind the comma that begins it
+            at = content.index(b"\x2c\0\0\0\0" + struct.pack("<HH", WIDTH, HEIGHT))
+            content[at + 1:at + 5] = struct.pack("<HH", 9, 13)
+        add(name, bytes(content))
+
+
+# ---- TIFF ----
+
+
+def make_tiffs():
+    save("rgb.tif", PICTURE, format="TIFF")
+    for compression in ("tiff_lzw", "tiff_adobe_deflate", "packbits"):
+        save(f"{compression.removeprefix('tiff_')}.tif", PICTURE, format="TIFF", compression=compression)
+    save("group4.tif", PICTURE.convert("1"), format="TIFF", compression="group4")
+    save("grey.tif", PICTURE.convert("L"), format="TIFF")
+    save("palette.tif", PALETTE, format="TIFF")
+    save("rgba.tif", RGBA, format="TIFF")
+    save("jpeg.tif", PICTURE, 6, format="TIFF", compression="jpeg", quality=90)
+    save("bigtiff.tif", PICTURE, format="TIFF", big_tiff=True)
+    save("pages.tif", PICTURE, format="TIFF", save_all=True, append_images=[ImageOps.mirror(PICTURE)])
+    for orientation in (3, 6):
+        save(f"orientation{orientation}.tif", PICTURE, format="TIFF", tiffinfo={274: orientation})
+
+
+# ---- the others ----
+
+
+def make_others():
+    exif = Image.Exif()
+    exif[274] = 6
+    save("orientation.png", PICTURE, format="PNG", exif=exif)
+    wide = Image.frombytes("I;16", (WIDTH, HEIGHT), b"".join(struct.pack("<H", k * 79) for k in range(WIDTH * HEIGHT)))
+    wide.save(FOLDER / "wide_orientation.png", exif=exif)
+    save("orientation.webp", PICTURE, format="WEBP", lossless=True, exif=exif)
+    save("animated.webp", PICTURE, format="WEBP", lossless=True, save_all=True, append_images=[ImageOps.mirror(PICTURE)],
+         duration=40)
+    save("heic.heic", PICTURE, 6, format="HEIF", quality=90)
+    save("lossless.heic", PICTURE, 3, format="HEIF", quality=-1, chroma=444)
+    save("avif.avif", PICTURE, 6, format="AVIF", quality=90)
+    save("alpha.avif", RGBA, 6, format="AVIF", quality=90)
+    save("turned.avif", PICTURE.transpose(Image.Transpose.ROTATE_90), 6, format="AVIF", quality=90, exif=exif)
+    save("lossless.jxl", PICTURE, format="JXL", lossless=True)
+    save("lossless_alpha.jxl", RGBA, format="JXL", lossless=True)
+    save("lossy.jxl", PICTURE, 6, format="JXL", quality=90)
+
+
+if __name__ == "__main__":
+    PICTURE.save(FOLDER / "picture.png")
+    make_bmps()
+    make_gifs()
+    make_tiffs()
+    make_others()
+    (FOLDER / "expected.txt").write_text("\n".join(EXPECTED) + "\n")
