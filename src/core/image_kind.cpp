@@ -53,9 +53,14 @@ constexpr std::array kSignatures{
               {"a", "Git LFS pointer (git lfs pull gets the file)", false}},
 };
 
-// "BM", the file's size, and two reserved fields that are zero: two letters alone begin many a text.
+// "BM", the file's size, and two reserved fields that are zero (or a hotspot, where the size of a known header follows): two
+// letters alone begin many a text.
 bool is_bmp(std::span<const std::byte> bytes) noexcept {
-  return matches(bytes, 0, "BM") && matches(bytes, 6, "\0\0\0\0"sv);
+  constexpr std::array kHeaders{"\x0C\0\0\0"sv, "\x28\0\0\0"sv, "\x40\0\0\0"sv, "\x6C\0\0\0"sv,
+                                "\x7C\0\0\0"sv};
+  return matches(bytes, 0, "BM") &&
+         (matches(bytes, 6, "\0\0\0\0"sv) ||
+          std::ranges::any_of(kHeaders, [&](auto header) { return matches(bytes, 14, header); }));
 }
 
 bool is_webp(std::span<const std::byte> bytes) noexcept {

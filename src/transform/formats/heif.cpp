@@ -1,7 +1,9 @@
 #include "src/transform/formats/heif.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 #include <libheif/heif.h>
@@ -17,6 +19,42 @@ Fault explain(const heif_error& error) {
   if (error.subcode == heif_suberror_End_of_data)
     return Fault{.reason = "premature end of HEIF file"};
   return Fault{.reason = fmt::format("libheif finds: {}", error.message)};
+}
+
+using ImagePtr = std::unique_ptr<const heif_image, decltype(&heif_image_release)>;
+
+Result<ImagePtr> decode(heif_image_handle* handle, heif_colorspace space, heif_chroma chroma,
+                        const heif_decoding_options& options) {
+  heif_image* image = nullptr;
+  const heif_error error = heif_decode_image(handle, &image, space, chroma, &options);
+  ImagePtr decoded(image, heif_image_release);
+  if (error.code != heif_error_Ok) return explain(error);
+  return decoded;
+}
+
+// ---- libheif 1.15 takes the levels of images without chroma as they are, also where 16 is black and 235 white ----
+
+bool is_grey(const std::uint8_t* rgba, std::size_t count) noexcept {
+  for (std::size_t k = 0; k < count; ++k, rgba += 4)
+    if (rgba[0] != rgba[1] || rgba[0] != rgba[2]) return false;
+  return true;
+}
+
+bool has_limited_range(const heif_image* image) noexcept {
+  heif_color_profile_nclx* profile = nullptr;
+  if (heif_image_get_nclx_color_profile(image, &profile).code != heif_error_Ok) return false;
+  const bool is_limited = profile->full_range_flag == 0;
+  heif_nclx_color_profile_free(profile);
+  return is_limited;
+}
+
+void expand_range(std::uint8_t* rgba, std::size_t count) noexcept {
+  constexpr int kBlack = 16;
+  constexpr int kRange = 219;
+  for (std::size_t k = 0; k < count; ++k, rgba += 4)
+    std::fill_n(rgba, 3,
+                static_cast<std::uint8_t>(
+                    std::clamp((255 * (rgba[0] - kBlack) + kRange / 2) / kRange, 0, 255)));
 }
 
 }  // namespace
@@ -53,17 +91,13 @@ Result<void> HeifReader::read(std::uint8_t* rgba) {
   if (!options) throw std::bad_alloc();
   options->convert_hdr_to_8bit = 1;
   options->strict_decoding = 1;
-  heif_image* decoded = nullptr;
-  const heif_error error = heif_decode_image(image_.get(), &decoded, heif_colorspace_RGB,
-                                             heif_chroma_interleaved_RGBA, options.get());
-  const std::unique_ptr<const heif_image, decltype(&heif_image_release)> image(decoded,
-                                                                               heif_image_release);
-  if (error.code != heif_error_Ok) return explain(error);
+  auto image = decode(image_.get(), heif_colorspace_RGB, heif_chroma_interleaved_RGBA, *options);
+  if (!image) return std::move(image.fault());
   int stride = 0;
   const std::uint8_t* const rows =
-      heif_image_get_plane_readonly(decoded, heif_channel_interleaved, &stride);
-  const int width = heif_image_get_width(decoded, heif_channel_interleaved);
-  const int height = heif_image_get_height(decoded, heif_channel_interleaved);
+      heif_image_get_plane_readonly(image->get(), heif_channel_interleaved, &stride);
+  const int width = heif_image_get_width(image->get(), heif_channel_interleaved);
+  const int height = heif_image_get_height(image->get(), heif_channel_interleaved);
   if (rows == nullptr || width != width_ || height != height_)
     return Fault{.reason = fmt::format("corrupt HEIF data: {}x{} pixels, and the header says {}x{}",
                                        width, height, width_, height_)};
@@ -71,6 +105,12 @@ Result<void> HeifReader::read(std::uint8_t* rgba) {
   for (int y = 0; y < height; ++y)
     std::memcpy(rgba + row_bytes * static_cast<std::size_t>(y), rows + std::ptrdiff_t{stride} * y,
                 row_bytes);
+  if (!is_grey(rgba, pixels())) return {};
+  auto stored = decode(image_.get(), heif_colorspace_undefined, heif_chroma_undefined, *options);
+  if (!stored) return std::move(stored.fault());
+  if (heif_image_get_colorspace(stored->get()) == heif_colorspace_monochrome &&
+      has_limited_range(stored->get()))
+    expand_range(rgba, pixels());
   return {};
 }
 

@@ -18,6 +18,16 @@ namespace {
 // What libtiff may allocate at once, such as a strip of a damaged file that claims to be large.
 constexpr tmsize_t kMaxAllocation = tmsize_t{1} << 30;
 
+// As Pillow reads "RGBa"; what is transparent becomes black.
+void divide_by_alpha(std::uint8_t* rgba, std::size_t count) {
+  for (std::size_t k = 0; k < count; ++k, rgba += 4) {
+    const int alpha = rgba[3];
+    if (alpha == 255) continue;
+    for (int c = 0; c < 3; ++c)
+      rgba[c] = static_cast<std::uint8_t>(alpha == 0 ? 0 : std::min(255 * rgba[c] / alpha, 255));
+  }
+}
+
 }  // namespace
 
 void TiffReader::Close::operator()(::tiff* file) const noexcept { TIFFClose(file); }
@@ -115,8 +125,10 @@ Result<void> TiffReader::read(std::uint8_t* rgba) {
   (void)TIFFSetField(file_.get(), TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
   std::uint16_t count = 0;
   std::uint16_t* extra = nullptr;
-  if (TIFFGetField(file_.get(), TIFFTAG_EXTRASAMPLES, &count, &extra) != 0 && count > 0 &&
-      extra[0] == EXTRASAMPLE_UNASSALPHA) {
+  const bool has_extra =
+      TIFFGetField(file_.get(), TIFFTAG_EXTRASAMPLES, &count, &extra) != 0 && count > 0;
+  const bool is_premultiplied = has_extra && extra[0] == EXTRASAMPLE_ASSOCALPHA;
+  if (has_extra && extra[0] == EXTRASAMPLE_UNASSALPHA) {
     std::vector<std::uint16_t> associated(extra, extra + count);
     associated.front() = EXTRASAMPLE_ASSOCALPHA;
     (void)TIFFSetField(file_.get(), TIFFTAG_EXTRASAMPLES, count, associated.data());
@@ -131,6 +143,7 @@ Result<void> TiffReader::read(std::uint8_t* rgba) {
                                 reinterpret_cast<std::uint32_t*>(rgba), ORIENTATION_TOPLEFT,
                                 /*stop_on_error=*/1) == 0)
     return explain();
+  if (is_premultiplied) divide_by_alpha(rgba, pixels());
   return {};
 }
 

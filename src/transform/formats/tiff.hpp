@@ -14,7 +14,7 @@ struct tiff;
 
 namespace penstock::transform {
 
-/// By libtiff, whose conversion to 8 bits of R, G and B this is. Colours are taken as they are stored, also beside alpha.
+/// By libtiff, whose conversion to 8 bits of R, G and B this is. Where colours are multiplied by alpha, they are divided by it.
 class TiffReader final : public ImageReader {
  public:
   Result<void> open(std::span<const std::byte> bytes) override;

@@ -42,6 +42,12 @@ def add(name, content, tolerance=None):
     EXPECTED.append(f"{name} {image.width} {image.height} {what}")
 
 
+def out_of(image, kind, **options):
+    out = io.BytesIO()
+    image.save(out, format=kind, **options)
+    return out.getvalue()
+
+
 def save(name, image, tolerance=None, **options):
     out = io.BytesIO()
     image.save(out, **options)
@@ -102,6 +108,9 @@ def runs(levels, four_bits):
 
 def make_bmps():
     save("rgb.bmp", PICTURE, format="BMP")
+    hotspot = bytearray(out_of(PICTURE, "BMP"))
+    hotspot[6:10] = struct.pack("<HH", 12, 3)
+    add("hotspot.bmp", bytes(hotspot))
     save("grey.bmp", PICTURE.convert("L"), format="BMP")
     save("bits1.bmp", PICTURE.convert("1"), format="BMP")
     save("palette.bmp", PALETTE, format="BMP")
@@ -161,6 +170,10 @@ def make_tiffs():
     save("grey.tif", PICTURE.convert("L"), format="TIFF")
     save("palette.tif", PALETTE, format="TIFF")
     save("rgba.tif", RGBA, format="TIFF")
+    premultiplied = bytearray(out_of(RGBA, "TIFF"))
+    at = premultiplied.index(struct.pack("<HHI", 338, 3, 1))  # ExtraSamples: 2 is unassociated alpha, 1 associated
+    premultiplied[at + 8] = 1
+    add("premultiplied.tif", bytes(premultiplied))
     save("jpeg.tif", PICTURE, 6, format="TIFF", compression="jpeg", quality=90)
     save("bigtiff.tif", PICTURE, format="TIFF", big_tiff=True)
     save("pages.tif", PICTURE, format="TIFF", save_all=True, append_images=[ImageOps.mirror(PICTURE)])
@@ -183,6 +196,8 @@ def make_others():
     save("heic.heic", PICTURE, 6, format="HEIF", quality=90)
     save("lossless.heic", PICTURE, 3, format="HEIF", quality=-1, chroma=444)
     save("avif.avif", PICTURE, 6, format="AVIF", quality=90)
+    (FOLDER / "grey.avif").write_bytes(out_of(PICTURE.convert("L"), "AVIF", quality=95, range="limited"))
+    EXPECTED.append(f"grey.avif {WIDTH} {HEIGHT} near 2 grey.bmp")
     save("alpha.avif", RGBA, 6, format="AVIF", quality=90)
     save("turned.avif", PICTURE.transpose(Image.Transpose.ROTATE_90), 6, format="AVIF", quality=90, exif=exif)
     save("lossless.jxl", PICTURE, format="JXL", lossless=True)
