@@ -289,13 +289,15 @@ class PassLoader(ABC, Generic[Batch]):
             return self._loader._state_in_last_step_of_pass()  # type: ignore[attr-defined]  # not in the stub
         return self._loader.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
+    def load_state_dict(self, state: Mapping[str, Any] | str, *, other_maps: bool = False) -> None:
         """Resumes from a state_dict: the next loop delivers what is left of the saved one's pass.
+
+        `other_maps`: the plan that saved it may have had other maps, such as another crop; see Loader.load_state_dict.
 
         Errors  Error  another dataset or plan; says what differs
         """
         state = json.loads(state) if isinstance(state, str) else state
-        self._loader.load_state_dict(state)
+        self._loader.load_state_dict(state, other_maps=other_maps)
         self._position = int(state["step"])
         at_end = self._steps is not None and self._position > 0 and self._position % max(self._steps, 1) == 0
         self._in_last_step = at_end and bool(state.get("in_last_step_of_pass"))

@@ -605,11 +605,13 @@ JSON, the same format as in C++. The state of any process can be restored in any
 digests it waits as `digest` does.)")
       .def(
           "load_state_dict",
-          [](const LoaderHandle& self, nb::handle state) { self->restore(to_state(state)); },
-          "state"_a,
+          [](const LoaderHandle& self, nb::handle state, bool other_maps) {
+            self->restore(to_state(state), {.other_maps = other_maps});
+          },
+          "state"_a, nb::kw_only(), "other_maps"_a = false,
           nb::sig(
-              "def load_state_dict(self, state: collections.abc.Mapping[str, typing.Any] | str) "
-              "-> None"),
+              "def load_state_dict(self, state: collections.abc.Mapping[str, typing.Any] | str, *, "
+              "other_maps: bool = False) -> None"),
           docs::loader_restore)
       .def("_state_in_last_step_of_pass",
            [](const LoaderHandle& self) {

@@ -74,14 +74,14 @@ bool RunningLoader::wait_for(std::optional<double> timeout_s) {
   });
 }
 
-void RunningLoader::restore(const LoaderState& state) {
+void RunningLoader::restore(const LoaderState& state, const RestoreOptions& options) {
   std::vector<Notice> before;
   std::vector<Notice> notices;
   {
     const Turn turn = take_turn(turn_);
     without_gil([&] {
       before = loader_.notices();
-      loader_.restore(state);
+      loader_.restore(state, options);
       notices = loader_.notices();
     });
   }

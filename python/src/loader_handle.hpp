@@ -31,7 +31,7 @@ class RunningLoader {
   /// Whether next() can return at once; waits for it, at most so many seconds if there is a limit.
   [[nodiscard]] bool wait_for(std::optional<double> timeout_s);
   /// Python is warned of what Loader::notices() adds for the state.
-  void restore(const LoaderState& state);
+  void restore(const LoaderState& state, const RestoreOptions& options = {});
   void rewind();
   void set_weights(std::uint64_t step, std::vector<double> weights);
 

@@ -81,13 +81,15 @@ bool Loader::wait_for_epoch(std::chrono::nanoseconds timeout) {
 }
 
 LoaderState Loader::state() const { return run_->state(); }
-void Loader::restore(const LoaderState& state) { run_->restore(state); }
+void Loader::restore(const LoaderState& state, const RestoreOptions& options) {
+  run_->restore(state, options);
+}
 void Loader::rewind() {
   LoaderState start = run_->state();
   start.step = start.samples = start.fault_count = 0;
   start.faults.clear();
   start.digest = start.transformed_digest = {};
-  run_->restore(start);
+  run_->restore(start, {});
 }
 void Loader::set_weights(std::uint64_t step, std::vector<double> weights) {
   run_->set_weights(step, std::move(weights));

@@ -429,10 +429,10 @@ device::SliceDigests Run::wait_for_digests(Lock lock) const {
   return sum;
 }
 
-void Run::restore(const LoaderState& state) {
+void Run::restore(const LoaderState& state, const RestoreOptions& options) {
   const plan::PlanPtr& plan = engine_->plan();
   refuse_stream(*plan, "restore");
-  refuse_foreign(state, identity(), *plan, engine_->topology());
+  refuse_foreign(state, options, identity(), *plan, engine_->topology());
   if (!state.weights.empty()) refuse_weights(*plan);
   EngineConfig config = configure(plan, options_, state.seed, state.weights);
   std::vector<WeightChange> weights = state.weights;

@@ -38,7 +38,7 @@ class Run {
   std::optional<std::uint32_t> next_epoch();
   [[nodiscard]] std::vector<Fact> facts() const;
   LoaderState state() const;
-  void restore(const LoaderState& state);
+  void restore(const LoaderState& state, const RestoreOptions& options);
   void set_weights(std::uint64_t step, std::vector<double> weights);
   [[nodiscard]] std::string row_settings() const;
   /// The engine's, which stay the same ones.

@@ -19,8 +19,8 @@
 
 namespace penstock::loader {
 
-void refuse_foreign(const LoaderState& state, const std::string& identity, const plan::Plan& plan,
-                    const Topology& topology) {
+void refuse_foreign(const LoaderState& state, const RestoreOptions& options,
+                    const std::string& identity, const plan::Plan& plan, const Topology& topology) {
   const auto refuse = [](const char* what, const std::string& how, const char* remedy) {
     throw Error(fmt::format("this state belongs to another {}: it was {}: {}", what, how, remedy));
   };
@@ -30,12 +30,19 @@ void refuse_foreign(const LoaderState& state, const std::string& identity, const
         "has version {}: resume with the version that saved it, or start again without the "
         "state",
         state.random_version, kRandomVersion));
-  if (const auto differs = plan::difference(state.plan, identity)) {
-    throw Error(fmt::format("this state belongs to another {}: {}: {}",
-                            differs->is_data ? "dataset" : "plan", differs->text,
-                            differs->is_data
-                                ? "give the loader the same files, or start again without the state"
-                                : "make the plan the same, or start again without the state"));
+  const auto differs_in = [&](plan::Compare what) {
+    return plan::difference(state.plan, identity, what);
+  };
+  if (const auto differs =
+          differs_in(options.other_maps ? plan::Compare::all_but_maps : plan::Compare::all)) {
+    const bool in_maps = !options.other_maps && !differs_in(plan::Compare::all_but_maps);
+    throw Error(fmt::format(
+        "this state belongs to another {}: {}: {}", differs->is_data ? "dataset" : "plan",
+        differs->text,
+        differs->is_data ? "give the loader the same files, or start again without the state"
+        : in_maps        ? "make the plan the same, restore with other_maps = true to go on "
+                           "with these, or start again without the state"
+                         : "make the plan the same, or start again without the state"));
   }
   if (const auto seed = plan.seed(); seed && state.seed != *seed)
     refuse("seed", fmt::format("saved with {}, and here it is {}", state.seed, *seed),

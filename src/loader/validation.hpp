@@ -10,8 +10,8 @@ namespace penstock::loader {
 
 /// Errors  Error  the state was saved by another dataset, plan, seed or world; says what differs
 /// `identity` is that of `plan`.
-void refuse_foreign(const LoaderState& state, const std::string& identity, const plan::Plan& plan,
-                    const Topology& topology);
+void refuse_foreign(const LoaderState& state, const RestoreOptions& options,
+                    const std::string& identity, const plan::Plan& plan, const Topology& topology);
 /// What a user should know of a state that is restored here: where other versions of libraries decoded its images.
 [[nodiscard]] std::vector<Notice> notices_of(const LoaderState& state);
 /// For a plan whose loops would end at once.

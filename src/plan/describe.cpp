@@ -178,6 +178,19 @@ void check_saved(const Json& operations) {
   }
 }
 
+// Also in the datasets of a mix.
+void erase_maps(Json& operations) {
+  Json others = Json::array();
+  for (Json& operation : operations) {
+    const std::string op = operation.value("op", "");
+    if (op == Map::kName || op == TransformOnDevice::kName) continue;
+    if (operation.contains("datasets"))
+      for (Json& dataset : operation["datasets"]) erase_maps(dataset);
+    others.push_back(std::move(operation));
+  }
+  operations = std::move(others);
+}
+
 // Whether they are the same batches, of samples of other lengths or sizes.
 bool only_lengths_differ(Json saved, Json found) {
   for (const char* const hash : {kLengthsHash, kSizesHash})
@@ -238,10 +251,13 @@ std::string identity_of(const Plan& plan) {
   return core::dump_json(write_operations(plan, Purpose::identity));
 }
 
-std::optional<Difference> difference(std::string_view saved, std::string_view found) {
-  const Json before = core::parse_json(saved, "the plan in this state");
+std::optional<Difference> difference(std::string_view saved, std::string_view found, Compare what) {
+  Json before = core::parse_json(saved, "the plan in this state");
   check_saved(before);
-  return first_difference(before, core::parse_json(found, "the plan"), "");
+  Json now = core::parse_json(found, "the plan");
+  if (what == Compare::all_but_maps)
+    for (Json* const operations : {&before, &now}) erase_maps(*operations);
+  return first_difference(before, now, "");
 }
 
 }  // namespace penstock::plan

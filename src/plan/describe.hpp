@@ -18,10 +18,13 @@ struct Difference {
   /// "operation 2: saved with shuffle(seed=8), and here it is shuffle(seed=7)"; as JSON has them, not as describe().
   std::string text;
 };
+/// What is compared of them; maps include device transforms.
+enum class Compare : std::uint8_t { all, all_but_maps };
 /// The first difference; none where there is none.
 ///
 /// Errors  Error  `saved` is damaged
-[[nodiscard]] std::optional<Difference> difference(std::string_view saved, std::string_view found);
+[[nodiscard]] std::optional<Difference> difference(std::string_view saved, std::string_view found,
+                                                   Compare what = Compare::all);
 
 /// As Dataset::describe().
 [[nodiscard]] std::string describe(const Plan& plan);

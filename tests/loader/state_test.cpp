@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -5,12 +7,16 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <penstock/testing/synthetic.hpp>
+
 #include "tests/loader/fakes.hpp"
 
 namespace penstock {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::ThrowsMessage;
 using testing_support::drain;
 using testing_support::fake;
@@ -163,6 +169,43 @@ TEST(State, RefusesAnotherDatasetOrPlanAndSaysWhatDiffers) {
   far.step = 1'000;
   EXPECT_THAT([&] { loader.restore(far); }, ThrowsMessage<Error>(HasSubstr("step 1000")));
   EXPECT_EQ(drain(loader).size(), 25U);  // it stayed where it was
+}
+
+// As progressive resizing has it: a larger crop from some step on, in each data set of a mix.
+TEST(State, GoesOnWithOtherMapsWhereThatIsAskedFor) {
+  const auto plan = [](int side, std::uint64_t batch = 4) {
+    const Dataset photos = synthetic_images(
+        {.count = 24, .cache = std::filesystem::temp_directory_path() / "penstock-test"});
+    const auto resized = [&](const Dataset& data) {
+      return data.map(decode_image({.crop = random_resized_crop(side), .flip = 0.5F}));
+    };
+    return mix({resized(photos).shuffle(), resized(photos.take(12))}).seed(7).batch(batch);
+  };
+  Loader small = plan(8).loader({.digest = true});
+  Loader large = plan(16).loader({.digest = true});
+  Loader uninterrupted = plan(16).loader({.digest = true});
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(small.next());
+    ASSERT_TRUE(uninterrupted.next());
+  }
+  const LoaderState state = small.state();
+  EXPECT_THAT([&] { large.restore(state); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("another plan"), HasSubstr("other_maps"))));
+  large.restore(state, {.other_maps = true});
+  std::size_t steps = 0;
+  while (const auto expected = uninterrupted.next()) {
+    const auto found = large.next();
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->number(), expected->number());
+    EXPECT_EQ(found->digest(), expected->digest());
+    EXPECT_TRUE(std::ranges::equal(found->samples(), expected->samples()));
+    ++steps;
+  }
+  EXPECT_EQ(steps, 3U);
+  EXPECT_FALSE(large.next());
+  Loader other = plan(16, 6).loader();
+  EXPECT_THAT([&] { other.restore(state, {.other_maps = true}); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("batch"), Not(HasSubstr("other_maps")))));
 }
 
 TEST(State, IsTheSameHoweverItsTextWasWritten) {

@@ -72,6 +72,14 @@ struct LoaderState {
   [[nodiscard]] static LoaderState from_json(std::string_view text);
 };
 
+struct RestoreOptions {
+  /// whether the plan that saved the state may have had other maps and device transforms, as in progressive resizing: another
+  /// crop from some step on. Which samples each batch has, their order and their numbers are those of a run without the
+  /// change, and each batch is what a run with this loader's plan from the beginning has at that step; digest() is that of
+  /// what was delivered, by both
+  bool other_maps = false;
+};
+
 // ---- where the time went, and which stage caused each stall ----
 
 /// What a batch can be waiting for, in the order in which it goes through them.
@@ -434,7 +442,7 @@ class Loader {
   /// discarded. Threads, depth, devices and processes may differ from those that saved it.
   ///
   /// Errors  Error  another dataset or plan; says what differs. The loader stays where it was.
-  void restore(const LoaderState& state);
+  void restore(const LoaderState& state, const RestoreOptions& options = {});
   /// Restarts from step 0, on the same threads and memory: for a validation set that is read again
   /// and again. The position, faults and digests reset; stats() goes on.
   ///
