@@ -444,3 +444,21 @@ def test_a_gpu_that_is_not_there_is_a_cuda_error():
     with pytest.raises(ps.CudaError, match="cuda:0") as error:
         numbers(4).batch(2).prefetch_to_devices("cuda:0").loader()
     assert isinstance(error.value.code, int)
+
+
+def test_other_maps_go_on_from_a_state() -> None:
+    """Progressive resizing in the middle of an epoch."""
+
+    def plan(side: int) -> ps.Dataset:
+        images = ps.memory({"image": np.arange(20 * 9 * 9 * 3, dtype=np.uint8).reshape(20, 9, 9, 3), "n": np.arange(20)})
+        return images.seed(3).shuffle().map(ps.crop_image(crop=ps.random_resized_crop(side))).batch(4)
+
+    small, large, whole = plan(4).loader(), plan(8).loader(), plan(8).loader()
+    next(small), next(small)
+    next(whole), next(whole)
+    with pytest.raises(ps.Error, match="other_maps"):
+        large.load_state_dict(small.state_dict())
+    large.load_state_dict(small.state_dict(), other_maps=True)
+    rest = [(step["n"].numpy().tolist(), step["image"].numpy().tobytes()) for step in large]
+    assert rest == [(step["n"].numpy().tolist(), step["image"].numpy().tobytes()) for step in whole]
+    assert len(rest) == 3
