@@ -118,6 +118,17 @@ def test_preparing_takes_names_of_any_bytes(images, tmp_path):
     assert ps.Preparation(source, tmp_path / "other", name=STRANGE).shards[0].file.endswith(STRANGE + "-000000.tar")
 
 
+def test_preparing_goes_on_with_names_of_any_bytes(images, tmp_path):
+    source = copy_of(images, tmp_path / STRANGE)
+    (source / os.fsdecode(b"bad\xff.jpg")).write_bytes(b"\xff\xd8\xff no photograph")
+    report = ps.prepare(source, tmp_path / "out", name=STRANGE)
+    assert any("bad\udcff" in line for line in report.listed)
+    assert ps.PrepareReport.from_json(report.to_json()) == report
+    assert ps.prepare(source, tmp_path / "out", name=STRANGE) == report
+    with pytest.raises(ps.Error, match=r"was made with name \"l\\udce4t\", and now it is \"l\\udcf6t\""):
+        ps.prepare(source, tmp_path / "out", name=os.fsdecode(b"l\xf6t"))
+
+
 def test_buckets_are_refused_by_their_names():
     with pytest.raises((ps.Error, ValueError), match=r"l\\xe4t"):
         ps.image_folder(f"s3://{STRANGE}/x")
