@@ -406,6 +406,11 @@ def test_a_field_that_does_not_fit_is_named_with_what_runs(data, call, part):
     assert option or line or data == "lines"
 
 
+def test_a_device_transform_says_which_fields_there_are():
+    with pytest.raises(ValueError, match=re.escape("transform_on_device: the samples have no field 'photo': there are image u8 [8,8,3]")):
+        ps.memory(IMAGES).batch(2).transform_on_device(field="photo")
+
+
 def test_what_makes_samples_one_size_runs():
     for data in ("photo", "several"):
         with pytest.raises(ValueError, match="map them to one size") as raised:
