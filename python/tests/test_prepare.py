@@ -101,7 +101,7 @@ def test_mistakes_are_named(photos: Path, whole: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_of_the_input_is_said(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As loader() says it: warnings as Python's, all notices to whom asks, and by the program."""
+    """As loader() says it: warnings as those of Python, all notices as a property, and both by the program."""
     some = tmp_path / "some"
     some.mkdir()
     photo = next(photos.rglob("*.jpg")).read_bytes()

@@ -295,7 +295,7 @@ std::string header_of(const std::string& request, const std::string& name) {
   return request.substr(begin, request.find("\r\n", begin) - begin);
 }
 
-// As S3 does: a request that does not say who pays, or whose header is not signed, is denied.
+// As S3 does: a request without the header x-amz-request-payer, or with one that is not signed, is denied.
 std::string answer_of_paid_bucket(const std::string& request) {
   const std::string authorization = header_of(request, "authorization");
   const bool is_signed = authorization.find(";x-amz-request-payer,") != std::string::npos ||
