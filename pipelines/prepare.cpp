@@ -34,6 +34,14 @@ void for_shards(const Options& options, const Output& output, const ps::Preparat
   }
 }
 
+// What a user should know of the input, such as files that are left out; with --quiet the warnings only.
+void print_notices(const Options& options, const Output& output, const ps::Preparation& work) {
+  for (const ps::Notice& notice : work.notices())
+    if (notice.is_warning || !options.quiet)
+      output.err(fmt::format("penstock-prepare: {}{}\n", notice.is_warning ? "warning: " : "",
+                             notice.text));
+}
+
 std::vector<std::uint64_t> all_shards(const ps::Preparation& work) {
   std::vector<std::uint64_t> numbers;
   for (const ps::PrepareShard& shard : work.shards()) numbers.push_back(shard.number);
@@ -43,6 +51,7 @@ std::vector<std::uint64_t> all_shards(const ps::Preparation& work) {
 int pack(const Options& options, const Output& output) {
   const std::int64_t begin = ps::now_ns();
   const ps::Preparation work(options.input, options.output, options.work);
+  print_notices(options, output, work);
   ps::PrepareReport report;
   if (options.dry_run) {
     for_shards(options, output, work, all_shards(work), 0,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
 
 import penstock
@@ -43,5 +45,30 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if asked else 2
 
 
+def command() -> int:
+    """main() as a program: where the reader of its output has ended, as `head` does, it ends without a word, with status 1."""
+    try:
+        status = main()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        return status
+    except BrokenPipeError:
+        lost = [stream.fileno() for stream in (sys.stdout, sys.stderr) if stream is not None and _has_lost_its_reader(stream.fileno())]
+        if not lost:  # another connection broke
+            raise
+        # The interpreter writes what is left when it ends, and would complain again.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in lost:
+            os.dup2(nothing, descriptor)
+        return 1
+
+
+def _has_lost_its_reader(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(what & (select.POLLERR | select.POLLHUP) for _, what in poll.poll(0))
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

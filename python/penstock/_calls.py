@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import collections.abc
 import difflib
+import functools
 import inspect
 import operator
 import os
@@ -17,7 +18,7 @@ import reprlib
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 # What other libraries have, and where it is here: of a plan's operations and loader().
 ELSEWHERE = {
@@ -41,6 +42,58 @@ ELSEWHERE = {
     "persistent_workers": "leave it out: a loader's threads live as long as it does",
     "in_order": "leave it out: the order is always the plan's",
 }
+# The same of what takes another place: of the constructor of Dataset,
+OF_DATASET = {
+    **ELSEWHERE,
+    "num_workers": "it is workers=4, processes, where the items' code holds the GIL for long; other items need none: the threads of loader() read them",
+    "multiprocessing_context": "leave it out: workers are started with spawn",
+    "worker_init_fn": "leave it out: the plan's seed seeds the random numbers of items where there are workers",
+    "collate_fn": "leave it out: fields of one shape are stacked as they are; penstock.torch.DataLoader has collate",
+}
+# of the recipes, which are whole plans,
+OF_RECIPES = {
+    **ELSEWHERE,
+    "batch_size": "it is batch, the second argument: the global batch",
+    "shuffle": "leave it out: recipes for training shuffle, those for validation do not",
+    "sampler": "choose from the data: data.select(numbers) in place of data",
+    "batch_sampler": "choose from the data: data.select(numbers) in place of data",
+    "generator": "it is .seed(7) of the data: data.seed(7) in place of data",
+    "drop_last": "leave it out: recipes for training leave a short last batch out, those for validation keep it",
+}
+# of penstock.torch.DataLoader and penstock.jax.DataLoader, which take a plan and the options of loader(),
+OF_LOADERS = {
+    **ELSEWHERE,
+    "batch_size": "it is the plan's: .batch(256) at its end, the global batch",
+    "drop_last": "it is the plan's: .batch(256, remainder='drop')",
+    "num_workers": "it is threads: by default one for each core that the process may use",
+    "workers": "it is threads: by default one for each core that the process may use",
+    "num_parallel_calls": "it is threads: by default one for each core that the process may use",
+    "prefetch_factor": "it is depth",
+    "pin_memory_device": "it is devices",
+}
+OF_TORCH_LOADER = {
+    **OF_LOADERS,
+    "batch_size": "it is the plan's: .batch(256) at its end, the global batch; for a data set of your own, from_dataset(data, 256)",
+    "collate_fn": "it is collate, which gets the dict of a batch's tensors",
+}
+OF_JAX_LOADER = {**OF_LOADERS, "pin_memory_device": "it is devices, of JAX"}
+# and of penstock.torch.from_dataset, which takes items.
+OF_FROM_DATASET = {
+    **OF_TORCH_LOADER,
+    "num_workers": "it is workers=2, processes, where the items' code holds the GIL for long; other items need none: threads read them",
+    "sampler": "make the plan yourself: DataLoader(ps.Dataset(data).sample(weights).batch(8))",
+    "batch_sampler": "make the plan yourself: DataLoader(ps.Dataset(data).select(numbers).batch(8))",
+    "generator": "it is seed",
+    "worker_init_fn": "leave it out: seed seeds the random numbers of items where there are workers",
+    "multiprocessing_context": "leave it out: threads read, and workers are started with spawn",
+    "persistent_workers": "leave it out: threads and workers live as long as the loader does",
+    "timeout": "leave it out: an item may take as long as it needs",
+}
+# What torch's DataLoader takes by position.
+_TORCHS_ORDER = (
+    "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory", "drop_last", "timeout",
+    "worker_init_fn", "multiprocessing_context", "generator",
+)  # fmt: skip
 
 
 def signatures_of(overloads: Sequence[tuple[str, str | None, Sequence[Any] | None]]) -> list[inspect.Signature]:
@@ -100,7 +153,7 @@ def explain(name: str, signature: inspect.Signature, args: Sequence[Any], kwargs
     for word in kwargs:
         if word in known or any(one.kind is one.VAR_KEYWORD for one in kinds):
             continue
-        return no_option(name, word, known)
+        return no_option(name, word, known, OF_DATASET if name == "Dataset" else ELSEWHERE)
     if len(args) > len(positional) and not any(one.kind is one.VAR_POSITIONAL for one in kinds):
         extra = [one for one in known if signature.parameters[one].kind is inspect.Parameter.KEYWORD_ONLY]
         by_name = f"; by name: {', '.join(f'{one}=...' for one in extra)}" if extra else ""
@@ -149,6 +202,41 @@ def check_options(called: Callable[..., Any], options: Mapping[str, Any], beneat
     for word in options:
         if word not in beneath:
             raise TypeError(no_option(called.__name__, word, [*keywords_of(called), *beneath], elsewhere))
+
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+
+def answering(elsewhere: Mapping[str, str], name: str | None = None, in_torchs_place: bool = False) -> Callable[[Called], Called]:
+    """For functions of Python: names an option that they do not have, with what to write instead. `name` is that of the class whose
+    constructor it is. `in_torchs_place`: so it does arguments by position that torch's DataLoader takes there."""
+
+    def around(function: Called) -> Called:
+        called = name or function.__name__
+        parameters = inspect.signature(function).parameters.values()
+        known = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+        takes_more = len(known) < len(parameters)
+        most = sum(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for word in () if takes_more else kwargs:
+                if word not in known:
+                    raise TypeError(no_option(called, word, [one for one in known if one != "self"], elsewhere))
+            if in_torchs_place and len(args) > most:
+                raise TypeError(_too_many(called, known[:most], known[most:], elsewhere))
+            return function(*args, **kwargs)
+
+        return cast(Called, call)
+
+    return around
+
+
+def _too_many(name: str, by_position: Sequence[str], by_name: Sequence[str], elsewhere: Mapping[str, str]) -> str:
+    mine = [one for one in by_position if one != "self"]
+    word = _TORCHS_ORDER[len(mine)]
+    meant = f"{word}=..." if word in by_name else elsewhere[word]
+    return f"{name}() takes {len(mine)} argument{'' if len(mine) == 1 else 's'} by position{_listed(mine)}; if the next one is the {word} of torch's DataLoader: {meant}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -231,6 +319,9 @@ def _misfit(value: Any, annotation: str, any_number: bool = False) -> str | None
             for position, one in enumerate(value):
                 if why := _misfit(one, inner, any_number):
                     return f"[{position}] {why}"
+    for one in [part for item in value.items() for part in item] if isinstance(value, collections.abc.Mapping) else [value]:
+        if isinstance(one, str) and not _has_bytes(one):
+            return f"has half of a pair that stands for no byte, found {reprlib.repr(one)}: names of files are as os.fsdecode() makes them"
     if isinstance(value, int) and not isinstance(value, bool) and "int" in parts:
         # The type is right, so the number was not.
         if value < 0:
@@ -259,7 +350,7 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
     if base == "bool":
         return isinstance(value, bool)
     if base in ("str", "Literal"):
-        return isinstance(value, str)
+        return isinstance(value, str) and _has_bytes(value)
     if base == "Sequence":
         return _is_list(value) and all(_misfit(one, inner, any_number) is None for one in value)
     if base == "ndarray":
@@ -268,7 +359,7 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
         each = inner.split(", ")
         return _fits(value, "Sequence[object]", any_number) and len(value) == len(each) and all(_fits(*one, any_number) for one in zip(value, each))
     if base == "Mapping":
-        return isinstance(value, collections.abc.Mapping)
+        return isinstance(value, collections.abc.Mapping) and all(_has_bytes(one) for item in value.items() for one in item if isinstance(one, str))
     if base == "Callable":
         return callable(value)
     if base == "PathLike":
@@ -277,6 +368,15 @@ def _fits(value: Any, part: str, any_number: bool) -> bool:
         return True
     names = {one.__name__ for one in type(value).__mro__}
     return base in names
+
+
+def _has_bytes(text: str) -> bool:
+    """False where it has a half of a pair other than those that os.fsdecode() makes of bytes."""
+    try:
+        text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_list(value: Any) -> bool:

@@ -469,6 +469,9 @@ class Preparation:
     @property
     def output(self) -> str: ...
 
+    @property
+    def notices(self) -> list[str]: ...
+
     def differences(self, shard: int) -> list[str]: ...
 
 class PrepareRun:

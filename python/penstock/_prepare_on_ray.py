@@ -54,22 +54,23 @@ def run(arguments: list[str]) -> int:
         if shown:
             print(f"\r\033[K{done} of {samples} ({done * 100 // samples}%)", end="", file=sys.stderr, flush=True)
 
+    def notify(text: str, is_warning: bool) -> None:
+        if is_warning or not flags.quiet:
+            print(f"penstock-prepare: {'warning: ' if is_warning else ''}{text}", file=sys.stderr)
+
     try:
         ray.init(address=flags.ray, log_to_driver=False, logging_level=logging.WARNING)
-        report = penstock.ray.prepare(
-            flags.input,
-            flags.output,
-            cpus=flags.threads,
-            progress=show,
-            name=flags.name,
-            shard_samples=flags.shard_samples,
-            interval=flags.interval,
-            longest_side=flags.longest_side,
-            quality=flags.quality,
-            also=[extension for extension in flags.also.split(",") if extension],
-            skip_bad=flags.skip_bad,
-            attempts=flags.read_attempts,
-        )
+        what = {
+            "name": flags.name,
+            "shard_samples": flags.shard_samples,
+            "interval": flags.interval,
+            "longest_side": flags.longest_side,
+            "quality": flags.quality,
+            "also": [extension for extension in flags.also.split(",") if extension],
+            "skip_bad": flags.skip_bad,
+            "attempts": flags.read_attempts,
+        }
+        report = penstock.ray._prepare((flags.input, flags.output), flags.threads, 10, show, None, what, notify)
     except KeyboardInterrupt:
         return 130
     except ValueError as error:

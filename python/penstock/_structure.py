@@ -27,7 +27,7 @@ class Leaf:
             return rows
         lengths = fields[length_of(self.name)].tolist()
         found = [bytes(row[:length]) for row, length in zip(rows.cpu().numpy(), lengths)]
-        return [one.decode() for one in found] if self.text is str else found
+        return [one.decode(errors="surrogateescape") for one in found] if self.text is str else found
 
 
 class Branch:
@@ -114,7 +114,7 @@ class Flat:
             if leaf.text is not None:
                 if not isinstance(value, (str, bytes)):
                     raise ValueError(f"'{leaf.name}' is {value!r:.60}, and a text in the first item: give '' where there is none")
-                value = value.encode() if isinstance(value, str) else value
+                value = value.encode(errors="surrogateescape") if isinstance(value, str) else value
                 if len(value) > self._text_bytes:
                     raise ValueError(
                         f"'{leaf.name}' has {len(value)} bytes, and from_dataset has room for {self._text_bytes}: "

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import numpy
 
-from penstock._calls import ELSEWHERE, check_options
+from penstock._calls import OF_JAX_LOADER, answering, check_options
 from penstock._passes import LoaderOptions, PassLoader
 from penstock._penstock import Dataset, InputContext, Step
 
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Arrays", "DataLoader", "as_arrays", "current_context", "names_of", "sharding_over"]
 
 Arrays = dict[str, jax.Array]
-
-# What others' loaders have, and where it is in this one.
-_OF_OTHERS = {
-    **ELSEWHERE,
-    "batch_size": "it is the plan's: .batch(256) at its end, the global batch",
-    "num_workers": "it is threads: by default one for each core that the process may use",
-    "prefetch_factor": "it is depth",
-}
 
 
 def current_context() -> InputContext:
@@ -103,6 +95,7 @@ class DataLoader(PassLoader[Arrays]):
     Saves and resumes as penstock.torch.DataLoader does.
     """
 
+    @answering(OF_JAX_LOADER, "DataLoader", in_torchs_place=True)
     def __init__(
         self,
         dataset: Dataset,
@@ -115,7 +108,7 @@ class DataLoader(PassLoader[Arrays]):
     ) -> None:
         if not isinstance(dataset, Dataset):
             raise TypeError(f"DataLoader takes a plan, found {type(dataset).__name__}: of a data set of your own, ps.Dataset(data).batch(8)")
-        check_options(DataLoader, options, list(LoaderOptions.__annotations__), _OF_OTHERS)
+        check_options(DataLoader, options, list(LoaderOptions.__annotations__), OF_JAX_LOADER)
         self._devices = list(jax.local_devices() if devices is None else devices)
         self._sharding = sharding_over(self._devices)
         context = context or current_context()

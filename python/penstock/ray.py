@@ -199,13 +199,32 @@ def prepare(
             RuntimeError  Ray was not started: call ray.init() first
             ValueError    cpus below 1
     """
+
+    def warn(text: str, is_warning: bool) -> None:
+        if is_warning:
+            warnings.warn(text, UserWarning, stacklevel=4)
+
+    return _prepare((os.fspath(input), os.fspath(output)), cpus, retries, progress, options, what, warn)
+
+
+def _prepare(
+    places: tuple[str, str],
+    cpus: int,
+    retries: int,
+    progress: Callable[[int, int], object] | None,
+    options: Mapping[str, Any] | None,
+    what: dict[str, Any],
+    notify: Callable[[str, bool], None],
+) -> PrepareReport:
+    """`notify` gets what a user should know of the input, and whether it is a warning."""
     if not ray.is_initialized():
         raise RuntimeError("penstock.ray.prepare: Ray was not started: call ray.init() first")
     remote.check_count("cpus", cpus)
-    places = (os.fspath(input), os.fspath(output))
     what["threads"] = cpus
     settings = tuple(sorted((name, tuple(value) if name == "also" else value) for name, value in what.items()))
     plan = Preparation(*places, **what)
+    for text, is_warning in plan._notices():  # type: ignore[attr-defined]
+        notify(text, is_warning)
     run = PrepareRun(plan)
     sizes = {shard.number: shard.end - shard.first for shard in plan.shards}
     missing = run.missing()
@@ -214,7 +233,7 @@ def prepare(
         warnings.warn(
             f"each task takes {cpus} CPUs, and no machine of the cluster has more than {_most_cpus():g}: none starts before one has",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     make = ray.remote(_make_shard).options(**{**dict(options or {}), "num_cpus": cpus, "max_retries": retries})
     wanted = (__version__, plan.fingerprint)

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from penstock import augment as pa
-from penstock._calls import check_options
+from penstock._calls import OF_RECIPES, answering, check_options
 from penstock._penstock import (
     ImageView,
     RandomErasing,
@@ -75,6 +75,7 @@ class Mixing(TypedDict, total=False):
     label: str
 
 
+@answering(OF_RECIPES)
 def imagenet_train(
     data: Dataset,
     batch: int,
@@ -108,7 +109,7 @@ def imagenet_train(
 
     Source  torchvision's references/classification
     """
-    check_options(imagenet_train, mixing, list(Mixing.__annotations__))
+    check_options(imagenet_train, mixing, list(Mixing.__annotations__), OF_RECIPES)
     crop = random_resized_crop(size, scale=scale, ratio=ratio)
     images = _epoch(data, repeats).map(
         decode_image(crop=crop, flip=flip, filter=filter, channels=channels, tolerant=tolerant, index=index)
@@ -116,6 +117,7 @@ def imagenet_train(
     return _finished(images, batch, augment, augment_on_device, mean=mean, std=std, erase=erase, mixing=mixing)
 
 
+@answering(OF_RECIPES)
 def imagenet_eval(
     data: Dataset,
     batch: int,
@@ -142,6 +144,7 @@ def imagenet_eval(
     return batches.transform_on_device(mean=mean, std=std, dtype=dtype, layout=layout)
 
 
+@answering(OF_RECIPES)
 def resnet_v2_train(
     data: Dataset, batch: int, *, classes: int = 1000, size: int = 176, index: JpegIndex | None = None, augment_on_device: bool = False
 ) -> Dataset:
@@ -168,6 +171,7 @@ def resnet_v2_train(
     )
 
 
+@answering(OF_RECIPES)
 def deit_train(
     data: Dataset, batch: int, *, classes: int = 1000, size: int = 224, index: JpegIndex | None = None, augment_on_device: bool = False
 ) -> Dataset:
@@ -193,6 +197,7 @@ def deit_train(
     )
 
 
+@answering(OF_RECIPES)
 def deit3_train(
     data: Dataset, batch: int, *, classes: int = 1000, size: int = 224, index: JpegIndex | None = None, augment_on_device: bool = False
 ) -> Dataset:
@@ -216,6 +221,7 @@ def deit3_train(
     )
 
 
+@answering(OF_RECIPES)
 def timm_train(
     data: Dataset, batch: int, config: Mapping[str, Any], *, index: JpegIndex | None = None, augment_on_device: bool = False
 ) -> Dataset:
@@ -294,6 +300,7 @@ def timm_train(
     )
 
 
+@answering(OF_RECIPES)
 def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any], *, index: JpegIndex | None = None) -> Dataset:
     """
     As timm_train, for validation: img_size, crop_pct (0.875), interpolation ("bicubic"), mean and std.
@@ -317,6 +324,7 @@ def timm_eval(data: Dataset, batch: int, config: Mapping[str, Any], *, index: Jp
     )
 
 
+@answering(OF_RECIPES)
 def simclr(
     data: Dataset,
     batch: int,
@@ -342,6 +350,7 @@ def simclr(
     return _views(data, batch, views, {"image": operations}, index, augment_on_device)
 
 
+@answering(OF_RECIPES)
 def dino(
     data: Dataset,
     batch: int,
@@ -379,6 +388,7 @@ def dino(
     return _views(data, batch, views, operations, index, augment_on_device)
 
 
+@answering(OF_RECIPES)
 def cifar_train(
     data: Dataset,
     batch: int,
@@ -397,7 +407,7 @@ def cifar_train(
 
     Source  He et al.: Deep Residual Learning (CVPR 2016), section 4.2
     """
-    check_options(cifar_train, mixing, list(Mixing.__annotations__))
+    check_options(cifar_train, mixing, list(Mixing.__annotations__), OF_RECIPES)
     images = data.shuffle().map(crop_image(crop=random_crop(size, padding=padding), flip=0.5))
     return _finished(images, batch, augment, augment_on_device, mean=mean, std=std, erase=erase, mixing=mixing)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from penstock._calls import ELSEWHERE, check_options, keywords_of
+from penstock._calls import OF_FROM_DATASET, OF_TORCH_LOADER, answering, check_options, keywords_of
 from penstock._passes import LoaderOptions, PassLoader
 from penstock._penstock import Dataset, DeviceBatch, InputContext, Step, pad
 from penstock._items import is_file, refuse
@@ -33,27 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["DataLoader", "Tensors", "from_dataset", "as_tensors", "as_nested", "current_context", "current_device"]
 
 Tensors = dict[str, torch.Tensor]
-
-# What torch's DataLoader has, and where it is in this one.
-_OF_TORCH = {
-    **ELSEWHERE,
-    "batch_size": "it is the plan's: .batch(256) at its end, the global batch",
-    "drop_last": "it is the plan's: .batch(256, remainder='drop')",
-    "num_workers": "it is threads: by default one for each core that the process may use",
-    "workers": "it is threads: by default one for each core that the process may use",
-    "prefetch_factor": "it is depth",
-    "collate_fn": "it is collate, which gets the dict of a batch's tensors",
-    "pin_memory_device": "it is devices",
-}
-# And in from_dataset.
-_OF_DATASET = {
-    **_OF_TORCH,
-    "num_workers": "it is workers=2, processes, where the items' code holds the GIL for long; other items need none: threads read them",
-    "sampler": "make the plan yourself: DataLoader(ps.Dataset(data).sample(weights).batch(8)), or .select(numbers)",
-    "batch_sampler": "make the plan yourself: DataLoader(ps.Dataset(data).select(numbers).batch(8))",
-    "generator": "it is seed",
-    "worker_init_fn": "leave it out: seed seeds the random numbers of items where there are workers",
-}
 
 
 def as_tensors(batch: DeviceBatch) -> Tensors:
@@ -128,6 +107,7 @@ class DataLoader(PassLoader[Any]):
     worker_init_fn = multiprocessing_context = generator = prefetch_factor = None
     persistent_workers = False
 
+    @answering(OF_TORCH_LOADER, "DataLoader", in_torchs_place=True)
     def __init__(
         self,
         dataset: Dataset,
@@ -145,7 +125,7 @@ class DataLoader(PassLoader[Any]):
                 f"DataLoader takes a plan, found {type(dataset).__name__}: for a data set of your own, "
                 "penstock.torch.from_dataset(data, 8, shuffle=True)"
             )
-        check_options(DataLoader, options, list(LoaderOptions.__annotations__), _OF_TORCH)
+        check_options(DataLoader, options, list(LoaderOptions.__annotations__), OF_TORCH_LOADER)
         devices = [current_device()] if devices is None else devices
         super().__init__(dataset, devices, depth, split, context or current_context(), options)
         self._collate = collate
@@ -180,6 +160,7 @@ class DataLoader(PassLoader[Any]):
         return tensors if self._collate is None else self._collate(tensors)
 
 
+@answering(OF_FROM_DATASET, in_torchs_place=True)
 def from_dataset(
     dataset: Any,
     batch_size: int = 1,
@@ -216,16 +197,17 @@ def from_dataset(
         raise TypeError("from_dataset takes a data set of your own, and this is a plan: DataLoader(plan.batch(8))")
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         refuse(dataset, type(dataset).__name__)
-    check_options(from_dataset, options, [*keywords_of(DataLoader), *LoaderOptions.__annotations__], _OF_DATASET)
+    check_options(from_dataset, options, [*keywords_of(DataLoader), *LoaderOptions.__annotations__], OF_FROM_DATASET)
     first = dataset[0] if len(dataset) else ()
     structure = structure_of(first)
     leaves = list(structure.leaves())
     check_names(leaves)
     for leaf, value in zip(leaves, structure.values(first)):
         if is_file(value):
+            field = "" if leaf.name == "image" else f"field='{leaf.name}', "
             raise ValueError(
                 f"'{leaf.name}' is an encoded image: make the plan yourself, "
-                "DataLoader(ps.Dataset(data).map(ps.decode_image(crop=ps.random_resized_crop(224))).batch(8))"
+                f"DataLoader(ps.Dataset(data).map(ps.decode_image({field}crop=ps.random_resized_crop(224))).batch(8))"
             )
     if collate is None and options.get("on_fault") == "mask" and not _has_place_for_valid(structure):
         raise ValueError(

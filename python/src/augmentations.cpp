@@ -2,8 +2,6 @@
 #include <functional>
 #include <string>
 
-#include <nanobind/stl/string.h>
-
 #include "header_docs.hpp"
 
 namespace penstock::python {

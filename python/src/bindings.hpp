@@ -5,17 +5,18 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <penstock/penstock.hpp>
 #include <penstock/sync.hpp>
 #include <penstock/testing/synthetic.hpp>
 
 #include "python_object.hpp"
+#include "text_caster.hpp"
 
 namespace penstock::python {
 
@@ -72,24 +73,30 @@ struct PyStream {
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
-/// A name of a file or class, which may be any bytes, as os.fsdecode() has it.
-[[nodiscard]] inline nb::str name_text(std::string_view name) {
-  return nb::steal<nb::str>(
-      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape"));
+/// The same as UTF-8, for exceptions of nanobind, which take nothing else.
+[[nodiscard]] inline std::string utf8_of(std::string_view text) {
+  return nb::cast<std::string>(text_of(text));
 }
-/// The bytes of such a name.
+
+/// Issues a Python warning of each notice that is one, at the line that called the function of the package.
 ///
-/// Errors  a Python exception  halves of pairs that stand for no byte
-[[nodiscard]] inline std::string name_bytes(nb::handle text) {
-  const auto bytes =
-      nb::steal<nb::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
-  if (!bytes.is_valid()) throw nb::python_error();
-  return {bytes.c_str(), bytes.size()};
+/// Errors  a Python exception  the user's filters make errors of warnings
+inline void warn_of(std::span<const Notice> notices) {
+  for (const Notice& notice : notices) {
+    if (!notice.is_warning) continue;
+    const nb::object text = text_of(notice.text);  // of any bytes, as names of files are
+    if (PyErr_WarnFormat(PyExc_UserWarning, 2, "%U", text.ptr()) != 0) throw nb::python_error();
+  }
 }
 
 /// As Python's repr, for messages.
 [[nodiscard]] inline std::string repr_of(nb::handle object) {
-  return nb::cast<std::string>(nb::str(nb::repr(object)));
+  const nb::object text = nb::repr(object);
+  // A __repr__ of a user's class may return any halves of pairs.
+  const auto bytes =
+      nb::steal<nb::bytes>(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return {bytes.c_str(), bytes.size()};
 }
 
 /// What __reduce__ returns of an object that `type` makes of these again.

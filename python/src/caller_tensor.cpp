@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 
 #include <penstock/device/dlpack.hpp>
 

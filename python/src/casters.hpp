@@ -10,10 +10,11 @@
 #include <vector>
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <penstock/penstock.hpp>
 #include <penstock/sync.hpp>
+
+#include "text_caster.hpp"
 
 namespace penstock::python {
 
@@ -105,19 +106,14 @@ struct type_caster<penstock::python::Choice<E>> {
 
   template <class Flags>
   bool from_python(handle source, Flags, cleanup_list*) noexcept {
-    if (!PyUnicode_Check(source.ptr())) return false;
-    const char* text = PyUnicode_AsUTF8AndSize(source.ptr(), nullptr);
-    if (text == nullptr) {
-      PyErr_Clear();
-      return false;
-    }
-    value.text = text;
+    make_caster<std::string> text;
+    if (!text.from_python(source, Flags{}, nullptr)) return false;
+    value.text = std::move(text.value);
     return true;
   }
-  static handle from_cpp(const penstock::python::Choice<E>& choice, rv_policy,
-                         cleanup_list*) noexcept {
-    return PyUnicode_FromStringAndSize(choice.text.data(),
-                                       static_cast<Py_ssize_t>(choice.text.size()));
+  static handle from_cpp(const penstock::python::Choice<E>& choice, rv_policy policy,
+                         cleanup_list* list) noexcept {
+    return make_caster<std::string>::from_cpp(choice.text, policy, list);
   }
 };
 

@@ -1,7 +1,6 @@
 // The words that all other files use: fields, sample numbers, faults, devices.
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -37,8 +36,7 @@ Errors  ValueError  no such dtype, or not a shape)")
           "shape", [](const FieldSpec& self) { return to_tuple(self.shape); },
           nb::sig("def shape(self) -> tuple[int | None, ...]"), "Of one sample.")
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__",
-           [](const FieldSpec& self) { return nb::hash(nb::str(self.to_string().c_str())); })
+      .def("__hash__", [](const FieldSpec& self) { return nb::hash(nb::cast(self.to_string())); })
       .def("__str__", &FieldSpec::to_string, R"("image u8 [224,224,3]".)")
       .def("__repr__", [](const FieldSpec& self) {
         return nb::str("FieldSpec({!r}, {!r}, {!r})")

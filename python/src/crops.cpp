@@ -2,7 +2,6 @@
 #include <utility>
 
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 
 #include "header_docs.hpp"
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bucket_fields.hpp"
@@ -83,9 +82,9 @@ struct PythonValue<std::vector<FieldName>> {
         for (std::string& name : from_python<std::vector<std::string>>(item[1], argument))
           all.push_back({field, std::move(name)});
       } catch (const nb::builtin_exception&) {  // of another type
-        throw nb::type_error(
-            ("expected a new name of '" + field + "', or a list of them, found " + repr_of(item[1]))
-                .c_str());
+        throw nb::type_error(utf8_of("expected a new name of '" + field +
+                                     "', or a list of them, found " + repr_of(item[1]))
+                                 .c_str());
       }
     }
     return all;
@@ -110,7 +109,7 @@ LoaderHandle run(const Dataset& self, const LoaderOptions& options, const Remote
     if (context.input_pipeline_id == 0) notices = made.notices();  // once, not in every process
     return made;
   }));
-  for (const Notice& notice : notices) warn_of(notice);
+  warn_of(notices);
   if (remote.object.is_valid())
     remote.object.attr("attach")(nb::cast(self), nb::cast(PyRowTasks(loader)));
   return loader;
@@ -320,8 +319,7 @@ Errors  TypeError  the plan is endless, or reads a stream)")
           "class_names",
           [](const Dataset& self) {
             nb::list names;
-            for (const std::string& name : self.source().class_names())
-              names.append(name_text(name));
+            for (const std::string& name : self.source().class_names()) names.append(name);
             return names;
           },
           nb::sig("def class_names(self) -> list[str]"),

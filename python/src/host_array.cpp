@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "casters.hpp"
@@ -90,7 +89,8 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
   if (is_text || PyBytes_Check(given) != 0 || PyByteArray_Check(given) != 0) {
     const std::string name = nb::cast<std::string>(nb::str(value.type().attr("__name__")));
     if (field.dtype != DType::u8) refuse(name + ", which is u8 [?]");
-    const nb::object bytes = is_text ? nb::object(value.attr("encode")()) : nb::borrow(value);
+    const nb::object bytes =
+        is_text ? nb::object(value.attr("encode")("utf-8", "surrogateescape")) : nb::borrow(value);
     return numpy().attr("frombuffer")(bytes, numpy().attr("uint8"));
   }
   if (is_torch_bf16(value)) return torch_bf16(value);

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "caller_tensor.hpp"
@@ -62,9 +61,9 @@ PyTensor field_of(const PyBatch& self, const std::string& name) {
   try {
     (void)(*self)[name];  // says which fields there are
   } catch (const std::invalid_argument& error) {
-    throw nb::key_error(error.what());
+    throw nb::key_error(utf8_of(error.what()).c_str());
   }
-  throw nb::key_error(name.c_str());
+  throw nb::key_error(utf8_of(name).c_str());
 }
 
 std::vector<std::string> names_of(const PyBatch& self) {
@@ -323,7 +322,7 @@ void bind_stats(nb::module_& module) {
               one["calls"] = time.calls;
               one["busy_s"] = time.busy_s;
               one["wait_s"] = time.wait_s;
-              functions[name.c_str()] = one;
+              functions[nb::cast(name)] = one;
             }
             return functions;
           },

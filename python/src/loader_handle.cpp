@@ -38,12 +38,6 @@ Turn take_turn(std::timed_mutex& mutex) {
 
 }  // namespace
 
-void warn_of(const Notice& notice) {
-  if (!notice.is_warning) return;
-  const nb::object text = text_of(notice.text);  // of any bytes, as names of files are
-  if (PyErr_WarnFormat(PyExc_UserWarning, 2, "%U", text.ptr()) != 0) throw nb::python_error();
-}
-
 std::optional<Step> RunningLoader::next() {
   const Turn turn = take_turn(turn_);
   std::optional<Step> step;
@@ -85,8 +79,10 @@ void RunningLoader::restore(const LoaderState& state, const RestoreOptions& opti
       notices = loader_.notices();
     });
   }
-  for (const Notice& notice : notices)
-    if (std::ranges::find(before, notice.text, &Notice::text) == before.end()) warn_of(notice);
+  std::erase_if(notices, [&](const Notice& notice) {
+    return std::ranges::find(before, notice.text, &Notice::text) != before.end();
+  });
+  warn_of(notices);
 }
 
 void RunningLoader::rewind() {

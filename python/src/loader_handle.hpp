@@ -15,11 +15,6 @@
 
 namespace penstock::python {
 
-/// Warns Python of a notice that is a warning. Needs the GIL.
-///
-/// Errors  nb::python_error  where Python's warnings are errors
-void warn_of(const Notice& notice);
-
 /// Several threads may share one: they take turns, and each gets other steps.
 class RunningLoader {
  public:

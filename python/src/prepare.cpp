@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "header_docs.hpp"
@@ -80,8 +79,10 @@ PrepareReport make_shard(const Preparation& self, std::uint64_t shard, const Pro
 
 PrepareReport prepare(const Path& input, const Path& output, const PrepareOptions& options,
                       const Progress& progress) {
+  const Preparation work = preparation(input, output, options);
+  warn_of(work.notices());
   return run_stoppable(progress, [&](const std::stop_token& stop, const OnPreparedOf& told) {
-    return prepare_shards(input.string(), output.string(), options, told, stop);
+    return work.make_all(told, stop);
   });
 }
 
@@ -117,6 +118,21 @@ void bind_prepare(nb::module_& module) {
       .def_prop_ro("fingerprint", &Preparation::fingerprint, docs::preparation_fingerprint)
       .def_prop_ro("shards", &Preparation::shards, nb::rv_policy::copy)
       .def_prop_ro("output", &Preparation::output)
+      .def_prop_ro(
+          "notices",
+          [](const Preparation& self) {
+            nb::list all;
+            for (const Notice& notice : self.notices()) all.append(text_of(notice.text));
+            return all;
+          },
+          nb::sig("def notices(self) -> list[str]"), docs::preparation_notices)
+      .def("_notices",
+           [](const Preparation& self) {
+             nb::list all;
+             for (const Notice& notice : self.notices())
+               all.append(nb::make_tuple(text_of(notice.text), notice.is_warning));
+             return all;
+           })
       .def(
           "differences",
           [](const Preparation& self, std::uint64_t shard) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <penstock/core/process.hpp>

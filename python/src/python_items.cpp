@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 
 #include "host_array.hpp"
 
@@ -51,7 +50,7 @@ nb::object value_of(const nb::object& item, std::size_t field, std::span<const F
           fmt::format("it is a tuple of {}, expected {} parts", nb::len(item), fields.size()));
     return item[field];
   }
-  const nb::str key(name.c_str());
+  const nb::object key = nb::cast(name);
   const bool is_dict = PyDict_Check(item.ptr()) != 0;
   if (is_dict || (PyMapping_Check(item.ptr()) != 0 && nb::hasattr(item, "keys"))) {
     PyObject* const value = PyObject_GetItem(item.ptr(), key.ptr());

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 
 #include "casters.hpp"
 #include "host_array.hpp"

@@ -17,7 +17,6 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
@@ -234,13 +233,11 @@ struct PythonValue<std::vector<std::string>> {
   static std::string text(const std::vector<std::string>& texts) {
     return texts.size() == 1 ? default_text(texts[0]) : tuple_text(texts);
   }
-  static std::vector<std::string> value(nb::handle given, const char*) {
-    if (nb::isinstance<nb::str>(given)) return {name_bytes(given)};
-    std::vector<nb::str> texts;
+  static std::vector<std::string> value(nb::handle given, const char* argument) {
+    if (nb::isinstance<nb::str>(given)) return {from_python<std::string>(given, argument)};
+    std::vector<std::string> texts;
     if (!nb::try_cast(given, texts)) throw nb::next_overload();
-    std::vector<std::string> names;
-    for (const nb::str& text : texts) names.push_back(name_bytes(text));
-    return names;
+    return texts;
   }
 };
 

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include "header_docs.hpp"
 #include "streams.hpp"

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include "casters.hpp"
 #include "header_docs.hpp"

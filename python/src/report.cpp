@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <penstock/report/report.hpp>

@@ -101,7 +101,7 @@ void bind_sources(nb::module_& module) {
                        "Records that arrive one after another, once. For Dataset().");
   nb::class_<RecordInfo> info(module, "RecordInfo", StructDoc<RecordInfo>::kText);
   info.def_prop_ro(
-      "key", [](const RecordInfo& self) { return name_text(self.key); },
+      "key", [](const RecordInfo& self) { return self.key; },
       as_sentence(sentence_of<RecordInfo>("key")).c_str());
   def_members(info, "label", &RecordInfo::label, "bytes", &RecordInfo::bytes);
   def_struct<WebDatasetField>(module);

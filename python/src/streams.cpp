@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include "header_docs.hpp"
 #include "host_array.hpp"

@@ -24,7 +24,7 @@ class PythonRecord {
                                   " fields, found " + std::to_string(size));
     const bool by_name = PyMapping_Check(record.ptr()) != 0 && nb::hasattr(record, "keys");
     for (std::size_t i = 0; i < size; ++i) {
-      const nb::str name(fields[i].name.c_str());
+      const nb::object name = nb::cast(fields[i].name);
       if (by_name && PySequence_Contains(record.ptr(), name.ptr()) != 1) {
         PyErr_Clear();
         throw std::invalid_argument("the record has no field '" + fields[i].name + "'");

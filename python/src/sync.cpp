@@ -18,7 +18,6 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
@@ -232,7 +231,8 @@ std::unique_ptr<Communicator> meet_interruptibly(Meeting where) {
         return is_over || warnings->any();
       });
       for (const std::string& what : warnings->take())
-        if (PyErr_WarnEx(PyExc_RuntimeWarning, what.c_str(), 1) != 0) throw nb::python_error();
+        if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%U", text_of(what).ptr()) != 0)
+          throw nb::python_error();
     }
   } catch (...) {
     thread.detach();

@@ -4,7 +4,6 @@
 #include <string>
 
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 
 #include <penstock/device/dlpack.hpp>
 

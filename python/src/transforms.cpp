@@ -6,7 +6,6 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "header_docs.hpp"
@@ -57,8 +56,8 @@ void write_all(nb::handle result, std::span<const FieldSpec> fields, Outputs out
       throw std::invalid_argument("returned a dict of " + std::to_string(nb::len(result)) +
                                   " fields, expected " + std::to_string(fields.size()));
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      PyObject* value =
-          PyDict_GetItemString(result.ptr(), fields[i].name.c_str());  // borrowed, or null
+      const nb::object name = nb::cast(fields[i].name);
+      PyObject* value = PyDict_GetItem(result.ptr(), name.ptr());  // borrowed, or null
       if (value == nullptr)
         throw std::invalid_argument("returned a dict without '" + fields[i].name + "'");
       write(value, fields[i], out, i);

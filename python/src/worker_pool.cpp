@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <poll.h>
 #include <sys/mman.h>

@@ -12,6 +12,7 @@ import pytest
 from conftest import evaluate, numbers
 
 import penstock as ps
+from penstock._calls import OF_FROM_DATASET, OF_JAX_LOADER, OF_RECIPES, OF_TORCH_LOADER
 
 IMAGES = {"image": np.zeros((4, 8, 8, 3), np.uint8)}
 
@@ -324,3 +325,95 @@ def test_an_index_and_statistics_arrive():
     for _ in plan.loader():
         pass
     assert len(index) == 4 and stats.counts()["own"] == 4
+
+
+# What torch's DataLoader takes, but for `dataset`.
+OF_TORCH = [
+    "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory", "drop_last", "timeout", "worker_init_fn",
+    "multiprocessing_context", "generator", "prefetch_factor", "persistent_workers", "pin_memory_device", "in_order",
+]  # fmt: skip
+
+
+def answer_of(call, word):
+    with pytest.raises(TypeError) as raised:
+        call(**{word: 1})
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("word", OF_TORCH)
+def test_each_option_of_torchs_loader_is_answered_by_what_is_called(word):
+    batches = numbers(4).batch(2)
+    for name, call in [("loader", batches.loader), ("Dataset", lambda **more: ps.Dataset([1, 2], **more)), ("batch", lambda **more: numbers(4).batch(2, **more))]:
+        answer = answer_of(call, word)
+        assert answer.startswith(f"{name}() has no option '{word}': ") and "did you mean" not in answer and " it has " not in answer, answer
+    for name in ps.recipes.__all__:
+        recipe = getattr(ps.recipes, name)
+        if callable(recipe):
+            answer = answer_of(lambda **more: recipe(numbers(4), 2, **more), word)
+            assert answer == f"{name}() has no option '{word}': {OF_RECIPES[word]}"
+            assert ".shuffle() of the plan" not in answer and "of batch()" not in answer
+    for table in (OF_TORCH_LOADER, OF_JAX_LOADER):
+        assert "of loader()" not in table[word] and "prefetch_to_devices" not in table[word] and "batch()" not in table[word]
+    # These it takes itself.
+    assert word in ("batch_size", "shuffle", "drop_last") or "of the plan" not in OF_FROM_DATASET[word]
+
+
+def test_what_the_answers_of_recipes_and_data_sets_say_to_write_runs():
+    data = ps.memory(IMAGES)
+    for part in (data.select([0, 2]), data.seed(7)):
+        assert ps.recipes.cifar_train(part, 2, size=8).batch_size == 2
+    assert "workers=4" in answer_of(lambda **more: ps.Dataset([1, 2], **more), "num_workers") and len(ps.Dataset([1, 2], workers=4)) == 2
+
+
+FIELDS = {
+    "photo": lambda: ps.synthetic_images(2).rename({"image": "photo"}),
+    "picture": lambda: ps.memory({"picture": np.zeros((2, 8, 8, 3), np.uint8), "label": np.zeros(2, np.int64)}),
+    "several": lambda: ps.Dataset([{"several": np.zeros((n, 8, 3), np.uint8)} for n in (3, 4)], fields={"several": ("u8", (None, None, 3))}),
+    "lines": lambda: ps.Dataset([{"lines": [1]}, {"lines": [1, 2]}]).map(ps.pad("lines", 2, lengths="length")),
+}
+
+
+@pytest.mark.parametrize("data, call, part", [
+    ("photo", lambda **more: ps.decode_image(**{"crop": ps.resize_to(8), **more}), "name it by"),
+    ("photo", lambda **more: ps.decode_image(**{"field": "label", "crop": ps.resize_to(8), **more}), "name it by"),
+    ("photo", lambda **more: ps.decode_views({"a": ps.ImageView(ps.resize_to(8))}, **more), "name it by"),
+    ("photo", lambda **more: ps.crop_image(**{"field": "photo", "crop": ps.resize_to(8), **more}), "decodes and crops it"),
+    ("photo", lambda **more: ps.augment_image([ps.augment.invert()], **{"field": "photo", **more}), "before"),
+    ("picture", lambda **more: ps.decode_image(**{"field": "picture", "crop": ps.resize_to(8), **more}), "decoded already"),
+    ("picture", lambda **more: ps.crop_image(**{"crop": ps.resize_to(8), **more}), "name it by"),
+    ("picture", lambda **more: ps.augment_image([ps.augment.invert()], **more), "name it by"),
+    ("several", lambda **more: ps.augment_image([ps.augment.invert()], **{"field": "several", **more}), "before"),
+    ("several", lambda **more: ps.pad(**{"field": "several", "to": 8, **more}), "one size"),
+    ("lines", lambda **more: ps.decode_image(**{"field": "length", "crop": ps.resize_to(8), **more}), "no field of the samples is one"),
+    ("lines", lambda **more: ps.pad(**{"field": "length", "to": 8, **more}), "leave this out"),
+    ("lines", lambda **more: ps.pad(**{"field": "lines", "to": 8, "lengths": "length", **more}), "choose another name"),
+])  # fmt: skip
+def test_a_field_that_does_not_fit_is_named_with_what_runs(data, call, part):
+    plan = FIELDS[data]()
+    with pytest.raises(ValueError) as raised:
+        plan.map(call())
+    said = str(raised.value)
+    assert part in said
+    option = re.search(r"(?:name it by|such as) (\w+)='(\w+)'", said)
+    line = re.search(r"(?:[:;] |put )((?:crop|decode)_image\(.*?\)\))", said)
+    if option:
+        plan = plan.map(call(**{option[1]: option[2]}))
+    elif line:
+        plan = plan.map(eval("ps." + line[1].replace("crop=", "crop=ps.")))
+        if "before" in said:
+            plan = plan.map(call())
+    assert next(plan.batch(2).loader()) is not None
+    assert option or line or data == "lines"
+
+
+def test_a_device_transform_says_which_fields_there_are():
+    with pytest.raises(ValueError, match=re.escape("transform_on_device: the samples have no field 'photo': there are image u8 [8,8,3]")):
+        ps.memory(IMAGES).batch(2).transform_on_device(field="photo")
+
+
+def test_what_makes_samples_one_size_runs():
+    for data in ("photo", "several"):
+        with pytest.raises(ValueError, match="map them to one size") as raised:
+            FIELDS[data]().batch(2).loader()
+        line = re.search(r"by ((?:crop|decode)_image\(.*?\)\))", str(raised.value))
+        assert line and next(FIELDS[data]().map(eval("ps." + line[1].replace("crop=", "crop=ps."))).batch(2).loader()) is not None

@@ -156,3 +156,33 @@ def test_processes_share_an_index(images, tmp_path):
     assert stats.counts()["indexed"] == 40
     with pytest.raises(ps.Error, match="nowhere"):
         ps.SharedJpegIndex("/nowhere/index")
+
+
+@pytest.mark.parametrize("command", [
+    ["--help"], ["--version"], [], ["throughput", "--help"], ["prepare", "--help"], ["tokenize", "--help"], ["tokenize"],
+    ["prepare", "--ray", "auto", "--help"], ["throughput", "IMAGES", "--crop", "16", "--batch", "8"],
+    ["prepare", "IMAGES", "OUTPUT", "--quiet"],
+])  # fmt: skip
+def test_a_reader_that_has_ended_ends_it_quietly(images, tmp_path, command):
+    """As `head -1` does."""
+    command = [{"IMAGES": str(images), "OUTPUT": str(tmp_path / "out")}.get(word, word) for word in command]
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe:
+        both = pipe if command in ([], ["tokenize"]) else subprocess.PIPE  # these write to stderr
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        ended = subprocess.run(
+            [sys.executable, "-m", "penstock", *command], stdout=pipe, stderr=both, env=environment, timeout=seconds_left()
+        )
+    assert ended.returncode == 1 and not ended.stderr
+
+
+def test_a_connection_that_breaks_is_no_reader_that_has_ended(monkeypatch):
+    def broken():
+        raise BrokenPipeError("a worker's")
+
+    from penstock.__main__ import command
+
+    monkeypatch.setattr("penstock.__main__.main", broken)
+    with pytest.raises(BrokenPipeError, match="a worker's"):
+        command()

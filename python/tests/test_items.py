@@ -451,9 +451,9 @@ def test_a_dict_in_an_item_is_no_field():
 
 def test_texts_and_decoded_images_say_how_they_become_one_size():
     for value, remedy in [
-        ("abc", r"encoded images by decode_image .*, texts and lists by pad\('item', 64\)"),
+        ("abc", r"encoded images by decode_image\(field='item', crop=random_resized_crop\(224\)\), texts and lists by pad\('item', 64\)"),
         ([1, 2], r"for example by pad\('item', 64\)"),
-        (np.zeros((3, 3, 3), np.uint8), r"for example by crop_image with the crop random_resized_crop\(224\)"),
+        (np.zeros((3, 3, 3), np.uint8), r"for example by crop_image\(field='item', crop=random_resized_crop\(224\)\)"),
         (np.zeros((3, 3), np.float32), "by a function of your own"),
     ]:
         shape = (None,) * np.ndim(np.frombuffer(value.encode(), "u1") if isinstance(value, str) else value)

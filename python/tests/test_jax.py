@@ -131,3 +131,21 @@ assert loader.stats().held_slots == 0
 """,
         devices=1,
     )
+
+
+def test_options_of_torchs_loader_are_answered():
+    run(
+        """
+from penstock._calls import OF_JAX_LOADER
+options = ["batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory", "drop_last", "timeout",
+           "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor", "persistent_workers", "pin_memory_device", "in_order"]
+def said(*args, **options):
+    try:
+        pj.DataLoader(*args, **options)
+    except TypeError as error:
+        return str(error)
+for word in options:
+    assert said(plan(), **{word: 1}) == f"DataLoader() has no option '{word}': {OF_JAX_LOADER[word]}"
+assert said(plan(), 8).endswith("if the next one is the batch_size of torch's DataLoader: it is the plan's: .batch(256) at its end, the global batch")
+"""
+    )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
 
 import penstock as ps
+from penstock.__main__ import main
 
 COUNT = 24
 SHARD = 7
@@ -96,3 +98,24 @@ def test_mistakes_are_named(photos: Path, whole: Path, tmp_path: Path) -> None:
     plan = ps.Preparation(photos, tmp_path / "out")
     with pytest.raises(ValueError, match="a shard from 0 to 0, found 1"):
         plan.make(1)
+
+
+def test_what_is_left_out_of_the_input_is_said(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As loader() says it: warnings as those of Python, all notices as a property, and both by the program."""
+    some = tmp_path / "some"
+    some.mkdir()
+    photo = next(photos.rglob("*.jpg")).read_bytes()
+    (some / "1.jpg").write_bytes(photo)
+    (some / "notes.txt").write_text("text")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ps.prepare(some, tmp_path / "out")
+    assert ps.Preparation(some, tmp_path / "other").notices == [f"{some}: left out 1 .txt"]
+    assert main(["prepare", str(some), str(tmp_path / "by-program")]) == 0
+    assert f"penstock-prepare: {some}: left out 1 .txt" in capsys.readouterr().err
+    (some / "2.picture").write_bytes(photo)
+    with pytest.warns(UserWarning, match="left out 1 .picture, 1 .txt; of 2 files that were looked into, 1 is an image") as told:
+        ps.prepare(some, tmp_path / "again")
+    assert told[0].filename == __file__
+    assert main(["prepare", str(some), str(tmp_path / "by-program-again"), "--quiet"]) == 0
+    assert f"penstock-prepare: warning: {some}: left out 1 .picture" in capsys.readouterr().err

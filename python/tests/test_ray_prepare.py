@@ -148,3 +148,16 @@ def test_to_a_bucket(cluster, photos, whole, tmp_path, monkeypatch):
         assert all(plan.differences(shard.number) == [] for shard in plan.shards)
     finally:
         server.kill()
+
+
+def test_what_is_left_out_of_the_input_is_said(cluster, photos, tmp_path):
+    some = tmp_path / "some"
+    some.mkdir()
+    (some / "1.jpg").write_bytes(next(photos.rglob("*.jpg")).read_bytes())
+    (some / "2.picture").write_bytes(next(photos.rglob("*.jpg")).read_bytes())
+    with pytest.warns(UserWarning, match="left out 1 .picture; of 1 file that were looked into, 1 is an image") as told:
+        penstock.ray.prepare(some, tmp_path / "out")
+    assert [one.filename for one in told if "left out" in str(one.message)] == [__file__]
+    command = [sys.executable, "-m", "penstock", "prepare", "--ray", cluster.address, some, tmp_path / "by-program"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=seconds_left())
+    assert run.returncode == 0 and f"penstock-prepare: warning: {some}: left out 1 .picture" in run.stderr, run.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import socket
 import typing
@@ -14,6 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import penstock as ps
 import penstock.torch as pt
+from penstock._calls import OF_FROM_DATASET, OF_TORCH_LOADER
 
 
 def plan(count: int = 22) -> ps.Dataset:
@@ -308,6 +310,8 @@ def test_what_from_dataset_cannot_take_says_where_it_goes():
         pt.from_dataset(iter([1]), 2)
     with pytest.raises(ValueError, match=r"'image' is an encoded image: make the plan yourself, DataLoader\(ps.Dataset\(data\).map"):
         pt.from_dataset([{"image": {"bytes": b"x", "path": None}}], 1)
+    with pytest.raises(ValueError, match=r"'photo' is an encoded image: .*decode_image\(field='photo', crop=ps.random_resized_crop\(224\)\)"):
+        pt.from_dataset([{"photo": {"bytes": b"x", "path": None}}], 1)
 
 
 def test_what_torchs_loader_has_is_answered():
@@ -326,6 +330,17 @@ def test_what_torchs_loader_has_is_answered():
             pt.DataLoader(plan(), **{word: 1})
         with pytest.raises(TypeError, match=re.escape(f"from_dataset() has no option '{word}': {of_dataset}")):
             pt.from_dataset(Pairs(), 4, **{word: 1})
+    for word in inspect.signature(torch.utils.data.DataLoader).parameters:
+        if word != "dataset":
+            with pytest.raises(TypeError, match=re.escape(f"DataLoader() has no option '{word}': {OF_TORCH_LOADER[word]}")):
+                pt.DataLoader(plan(), **{word: 1})
+        if word not in ("dataset", "batch_size", "shuffle", "drop_last"):
+            with pytest.raises(TypeError, match=re.escape(f"from_dataset() has no option '{word}': {OF_FROM_DATASET[word]}")):
+                pt.from_dataset(Pairs(), 4, **{word: 1})
+    with pytest.raises(TypeError, match=r"DataLoader\(\) takes 1 argument by position \(dataset\); if the next one is the batch_size .*: it is the plan's: .batch\(256\)"):
+        pt.DataLoader(plan(), 256)
+    with pytest.raises(TypeError, match=r"takes 2 arguments by position \(dataset, batch_size\); if the next one is the shuffle .*: shuffle=..."):
+        pt.from_dataset(Pairs(), 256, True)
     for word, of_loader in [("shuffle", "it is .shuffle() of the plan"), ("batch_size", "it is the plan's: .batch(256) at its end")]:
         with pytest.raises(TypeError, match=re.escape(f"DataLoader() has no option '{word}': {of_loader}")):
             pt.DataLoader(plan(), **{word: 1})

@@ -39,15 +39,34 @@ std::optional<unsigned char> marked_byte(std::string_view text) {
   return static_cast<unsigned char>((second == 0xBE ? 0x80 : 0xC0) | (last & 0x3F));
 }
 
-// Where characters are that marks look like, these are marked byte by byte.
+// A text may have the last 128 code points, too, which are private ones. Among marks such a character is four of them, of its
+// bytes: these cannot be bytes of a text that are not UTF-8, since together they are.
+std::string as_marks(std::string_view character) {
+  std::string marks;
+  for (const char c : character) marks += mark_of(static_cast<unsigned char>(c));
+  return marks;
+}
+
+// The character that four marks at the start of a text stand for.
+std::optional<std::string> marked_character(std::string_view text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < kMarkBytes * kMarkBytes; at += kMarkBytes) {
+    const auto byte = text.size() < at ? std::nullopt : marked_byte(text.substr(at));
+    if (!byte) return std::nullopt;
+    bytes += static_cast<char>(*byte);
+  }
+  return marked_byte(bytes) ? std::optional(std::move(bytes)) : std::nullopt;
+}
+
+// With a mark for each byte that is not UTF-8, and no character that looks like one.
 std::string with_marks(std::string_view text) {
   std::string marked;
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
     const bool is_plain = length > 0 && !marked_byte(text);
-    for (const char c : text.substr(0, std::max<std::size_t>(length, 1)))
-      marked += is_plain ? std::string(1, c) : mark_of(static_cast<unsigned char>(c));
-    text.remove_prefix(std::max<std::size_t>(length, 1));
+    marked += is_plain ? std::string(character) : as_marks(character);
+    text.remove_prefix(character.size());
   }
   return marked;
 }
@@ -61,11 +80,14 @@ std::string replace_marks(std::string_view text, const Replace& replace) {
     text.remove_prefix(at);
     if (text.empty()) return replaced;
     const auto byte = marked_byte(text);
-    if (byte)
+    const auto character = marked_character(text);
+    if (character)
+      replaced += *character;
+    else if (byte)
       replaced += replace(*byte);
     else
       replaced += kMark;
-    text.remove_prefix(byte ? kMarkBytes : kMark.size());
+    text.remove_prefix(character ? kMarkBytes * kMarkBytes : byte ? kMarkBytes : kMark.size());
   }
 }
 
@@ -92,9 +114,17 @@ Json converted(const Json& json, const Convert& convert) {
   return all;
 }
 
-// The text with marks in place of the halves \udc80 to \udcff that are no second halves; none if it has no such half.
+// The UTF-8 of a pair, if it is one of the last 128 code points.
+std::optional<std::string> private_character(unsigned first, unsigned second) {
+  if (first != 0xDBFF || second < 0xDF80 || second > 0xDFFF) return std::nullopt;
+  return mark_of(static_cast<unsigned char>(0x80 | (second & 0x7F)));
+}
+
+// The text with marks in place of the halves \udc80 to \udcff that are no second halves, and of bytes that are not UTF-8, as
+// json.dumps(ensure_ascii=False) leaves them; none if it has neither.
 std::optional<std::string> with_halves_marked(std::string_view text) {
-  if (text.find("\\udc") == text.npos && text.find("\\uDC") == text.npos) return std::nullopt;
+  if (text.find("\\ud") == text.npos && text.find("\\uD") == text.npos && is_utf8(text))
+    return std::nullopt;
   const auto number_at = [&](std::size_t at) {
     unsigned number = 0;
     if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return number;
@@ -106,12 +136,20 @@ std::optional<std::string> with_halves_marked(std::string_view text) {
   bool any = false;
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] != '\\') {
-      marked += text[at++];
+      const std::size_t length = utf8_length(text.substr(at));
+      const std::string_view character = text.substr(at, std::max<std::size_t>(length, 1));
+      const bool is_plain = length > 0 && !marked_byte(text.substr(at));
+      marked += is_plain ? std::string(character) : as_marks(character);
+      any = any || length == 0;
+      at += character.size();
       continue;
     }
     const unsigned number = number_at(at);
     const bool is_pair = number >= 0xD800 && number < 0xDC00 && number_at(at + 6) >= 0xDC00;
-    if (number >= 0xDC80 && number <= 0xDCFF) {
+    if (const auto character = private_character(number, number_at(at + 6))) {
+      marked += as_marks(*character);
+      at += 12;
+    } else if (number >= 0xDC80 && number <= 0xDCFF) {
       marked += mark_of(static_cast<unsigned char>(number & 0xFF));
       any = true;
       at += 6;

@@ -27,6 +27,15 @@ namespace penstock::core {
   return length;
 }
 
+[[nodiscard]] inline bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 /// The text, with `escape(byte)` in place of each byte that is not UTF-8.
 template <class Escape>
 [[nodiscard]] std::string escape_non_utf8(std::string_view text, const Escape& escape) {

@@ -185,9 +185,12 @@ std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t 
     if (transform == nullptr) continue;
     const std::string& name = transform->options.field;
     const auto input = std::ranges::find(fields, name, &FieldSpec::name);
-    if (input == fields.end())
-      throw std::invalid_argument(
-          fmt::format("transform_on_device: the samples have no field '{}'", name));
+    if (input == fields.end()) {
+      std::string all;
+      for (const FieldSpec& field : fields) all += (all.empty() ? "" : ", ") + field.to_string();
+      throw std::invalid_argument(fmt::format(
+          "transform_on_device: the samples have no field '{}': there are {}", name, all));
+    }
     transforms.emplace_back(transform->options, *input);
   }
   return transforms;

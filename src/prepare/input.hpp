@@ -34,6 +34,7 @@ class Input {
   [[nodiscard]] std::string location(std::uint64_t number) const {
     return source_->location(number);
   }
+  [[nodiscard]] std::vector<Notice> notices() const { return source_->notices(); }
   /// Threads  one Record each.
   [[nodiscard]] Result<Sample> read(std::uint64_t number, Record& record) const;
 

@@ -163,6 +163,11 @@ std::uint64_t Preparation::samples() const noexcept { return parts_->input.size(
 std::string Preparation::fingerprint() const { return parts_->input.fingerprint(); }
 const std::vector<PrepareShard>& Preparation::shards() const noexcept { return parts_->shards; }
 const std::string& Preparation::output() const noexcept { return parts_->output.path(); }
+std::vector<Notice> Preparation::notices() const {
+  std::vector<Notice> notices = parts_->input.notices();
+  for (Notice& notice : notices) notice.text = core::printable(notice.text);
+  return notices;
+}
 
 PrepareReport Preparation::make(std::uint64_t number, const OnPrepared& on_prepared,
                                 const std::stop_token& own_stop) const {
@@ -352,25 +357,29 @@ PrepareReport PrepareRun::finish() const {
   return all;
 }
 
+PrepareReport Preparation::make_all(const OnPreparedOf& on_prepared,
+                                    const std::stop_token& own_stop) const {
+  const std::stop_token stop = core::Interruption::current_or(own_stop);
+  const core::Interruption interruption(stop);
+  PrepareRun run(*this);
+  const std::vector<std::uint64_t> missing = run.missing();
+  std::uint64_t done = samples();
+  for (const std::uint64_t number : missing) done -= shards()[number].end - shards()[number].first;
+  for (const std::uint64_t number : missing) {
+    OnPrepared each;
+    if (on_prepared) each = [&](std::uint64_t made) { on_prepared(done + made, samples()); };
+    run.add(number, make(number, each, stop));
+    done += shards()[number].end - shards()[number].first;
+  }
+  return run.finish();
+}
+
 PrepareReport prepare_shards(const std::string& input, const std::string& output,
                              const PrepareOptions& options, const OnPreparedOf& on_prepared,
                              const std::stop_token& own_stop) {
   const std::stop_token stop = core::Interruption::current_or(own_stop);
   const core::Interruption interruption(stop);
-  const Preparation work(input, output, options);
-  PrepareRun run(work);
-  const std::vector<std::uint64_t> missing = run.missing();
-  std::uint64_t done = work.samples();
-  for (const std::uint64_t number : missing)
-    done -= work.shards()[number].end - work.shards()[number].first;
-  for (const std::uint64_t number : missing) {
-    OnPrepared each;
-    if (on_prepared)
-      each = [&](std::uint64_t samples) { on_prepared(done + samples, work.samples()); };
-    run.add(number, work.make(number, each, stop));
-    done += work.shards()[number].end - work.shards()[number].first;
-  }
-  return run.finish();
+  return Preparation(input, output, options).make_all(on_prepared, stop);
 }
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/json_fields.hpp"
 #include "src/prepare/report.hpp"
 
 namespace penstock::prepare {
@@ -31,19 +32,25 @@ std::optional<ShardReports> read_record(const OutputFolder& folder, const json& 
   if (!text) return std::nullopt;
   const Error damaged(fmt::format("'{}' is damaged: remove the folder and start again",
                                   folder.path_of(kRecordName)));
-  const json found = json::parse(*text, nullptr, false);
+  json found;
+  try {
+    found = core::parse_json(*text, "the list of shards");
+  } catch (const Error&) {
+    throw damaged;
+  }
+  const auto shown = [](const json& value) { return core::dump_json(core::Json(value)); };
   if (!found.is_object() || !found.contains("shards") || !found["shards"].is_array()) throw damaged;
   for (const char* const of_input : {"source", "samples"})
     if (found.value(of_input, json()) != head[of_input])
       throw Error(fmt::format(
           "'{0}' holds the shards of another input ({1} samples, and now it is {2}): "
           "name another folder, or remove '{0}'",
-          folder.path(), found.value("samples", json()).dump(), head["samples"].dump()));
+          folder.path(), shown(found.value("samples", json())), shown(head["samples"])));
   for (const auto& [key, value] : head.items())
     if (key != "skip_bad" && found.value(key, json()) != value)
       throw Error(fmt::format(
           "'{0}' was made with {1} {2}, and now it is {3}: name another folder, or remove '{0}'",
-          folder.path(), key, found.value(key, json()).dump(), value.dump()));
+          folder.path(), key, shown(found.value(key, json())), shown(value)));
   if (found["shards"].size() > shards) throw damaged;
   ShardReports reports(shards);
   try {
@@ -61,7 +68,7 @@ void write_record(const OutputFolder& folder, json head, const ShardReports& rep
   while (made > 0 && !reports[made - 1]) --made;
   for (std::size_t k = 0; k < made; ++k) list.push_back(reports[k] ? json(*reports[k]) : json());
   head["shards"] = std::move(list);
-  const std::string text = head.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  const std::string text = core::dump_json(core::Json(head), 1) + "\n";
   folder.write(kRecordName, std::as_bytes(std::span(text)));
 }
 

@@ -1,6 +1,10 @@
 #include "src/prepare/report.hpp"
 
+#include <string>
+
 #include <penstock/core/error.hpp>
+
+#include "src/core/json_fields.hpp"
 
 namespace penstock {
 
@@ -57,12 +61,14 @@ void PrepareReport::operator+=(const PrepareReport& other) {
 }
 
 std::string PrepareReport::to_json() const {
-  return json(*this).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return core::dump_json(core::Json(json(*this)), 2) + "\n";  // names of files may be any bytes
 }
 
 PrepareReport PrepareReport::from_json(const std::string& text) {
   try {
-    return json::parse(text).get<PrepareReport>();
+    return json(core::parse_json(text, "the report")).get<PrepareReport>();
+  } catch (const Error& error) {
+    throw Error(std::string("expected the JSON of a PrepareReport: ") + error.what());
   } catch (const json::exception& error) {
     throw Error(std::string("expected the JSON of a PrepareReport: ") + error.what());
   }

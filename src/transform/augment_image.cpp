@@ -40,8 +40,8 @@ class AugmentImage final : public Transform {
   explicit AugmentImage(AugmentImageOptions options) : options_(std::move(options)) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
-    const std::size_t input =
-        transform::find_field(fields, options_.field, AugmentImageOptions::kName);
+    const std::size_t input = transform::find_field(
+        fields, options_.field, AugmentImageOptions::kName, transform::is_decoded);
     const FieldSpec& field = fields[input];
     const Shape& shape = field.shape;
     const std::size_t rank = shape.rank();
@@ -53,8 +53,15 @@ class AugmentImage final : public Transform {
           AugmentImageOptions::kName, field.to_string(),
           field.dtype == DType::u16 ? ": images of 16 bits are cropped and flipped, and "
                                       "no more; take a function of your own"
-          : shape.is_dynamic()      ? ": decode them with a crop before"
-                                    : ""));
+          : transform::is_encoded(field)
+              ? fmt::format(": put {} before",
+                            transform::call_with_field("decode_image", field.name,
+                                                       "crop=random_resized_crop(224)"))
+          : transform::is_decoded(field)
+              ? fmt::format(": put {} before",
+                            transform::call_with_field("crop_image", field.name,
+                                                       "crop=random_resized_crop(224)"))
+              : transform::name_another(fields, input, transform::is_decoded)));
     if (shape[rank - 3] > augment::kLongestSide || shape[rank - 2] > augment::kLongestSide ||
         (rank == 4 && shape[0] > kMostInBatch))
       throw std::invalid_argument(

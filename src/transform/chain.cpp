@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "src/transform/catalog.hpp"
+#include "src/transform/find_field.hpp"
 
 namespace penstock::transform {
 
@@ -41,12 +42,14 @@ std::string remedy_for(const FieldSpec& spec) {
   const bool are_rows = std::ranges::count(extents.subspan(1), kDynamic) == 0;
   if (are_rows && spec.dtype == DType::u8 && extents.size() == 1)
     return fmt::format(
-        "encoded images by decode_image with the crop random_resized_crop(224), texts and lists by "
-        "pad('{}', 64)",
+        "encoded images by {}, texts and lists by pad('{}', 64)",
+        transform::call_with_field("decode_image", spec.name, "crop=random_resized_crop(224)"),
         spec.name);
   if (are_rows) return fmt::format("for example by pad('{}', 64)", spec.name);
   if (spec.dtype == DType::u8 && extents.size() == 3)
-    return "for example by crop_image with the crop random_resized_crop(224)";
+    return fmt::format(
+        "for example by {}",
+        transform::call_with_field("crop_image", spec.name, "crop=random_resized_crop(224)"));
   return "by a function of your own";
 }
 

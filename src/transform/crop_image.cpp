@@ -59,15 +59,20 @@ class CropImage final : public Transform {
         first_mask_(view_.geometry.empty() ? 1 : 2) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
-    const std::size_t input = transform::find_field(fields, view_.field, CropImageOptions::kName);
+    const std::size_t input =
+        transform::find_field(fields, view_.field, CropImageOptions::kName, transform::is_decoded);
     const FieldSpec& field = fields[input];
     const auto extents = field.shape.extents();
     const bool is_wide = field.dtype == DType::u16;
-    if ((field.dtype != DType::u8 && !is_wide) || extents.size() != 3 ||
-        (extents[2] != 1 && extents[2] != 3))
+    if (!transform::is_decoded(field))
       throw std::invalid_argument(fmt::format(
-          "crop_image needs a decoded image, u8 or u16 [H,W,3] or [H,W,1], and found {}",
-          field.to_string()));
+          "crop_image needs a decoded image, u8 or u16 [H,W,3] or [H,W,1], and found {}{}",
+          field.to_string(),
+          transform::is_encoded(field)
+              ? fmt::format(
+                    ": {} decodes and crops it",
+                    transform::call_with_field("decode_image", field.name, "crop=resize_to(224)"))
+              : transform::name_another(fields, input, transform::is_decoded)));
     if (is_wide) transform::check_wide_filter(CropImageOptions::kName, view_.filter);
     transform::check_fill(fmt::format("crop_image: '{}'", field.to_string()), view_.crop,
                           static_cast<int>(extents[2]));

@@ -107,12 +107,13 @@ class Decoding final : public PackingTransform {
     return options_.index;
   }
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
-    const std::size_t input = find_field(fields, options_.field, description_.name);
+    const std::size_t input =
+        find_field(fields, options_.field, description_.name, transform::is_encoded);
     const FieldSpec& field = fields[input];
-    if (field.dtype != DType::u8 || field.shape != Shape{kDynamic})
+    if (!transform::is_encoded(field))
       throw std::invalid_argument(
-          fmt::format("{} needs the bytes of an encoded image, u8 [?], and found {}",
-                      description_.name, field.to_string()));
+          fmt::format("{} needs the bytes of an encoded image, u8 [?], and found {}{}",
+                      description_.name, field.to_string(), remedy_for(fields, input)));
     Binding binding{.inputs = {input}, .outputs = {}};
     for (const ImageView& view : options_.views)
       add_outputs(view, options_.dtype, options_.channels, binding.outputs);
@@ -145,6 +146,18 @@ class Decoding final : public PackingTransform {
     if (filter != ResizeFilter::bilinear && filter != ResizeFilter::bicubic)
       return "its filter is none of bilinear and bicubic";
     return {};
+  }
+
+  static std::string remedy_for(std::span<const FieldSpec> fields, std::size_t input) {
+    const FieldSpec& field = fields[input];
+    if (transform::is_decoded(field))
+      return fmt::format(
+          ": it is decoded already; {} takes such images",
+          transform::call_with_field("crop_image", field.name, "crop=resize_to(224)"));
+    if (field.dtype == DType::u8 && field.shape.rank() == 1)
+      return ": it has one length, as pad gives it; decode it in place of that";
+    const std::string another = name_another(fields, input, transform::is_encoded);
+    return another.empty() ? ": no field of the samples is one" : another;
   }
 
   Result<void> apply(std::span<const ConstTensorView> in, Outputs out, Random& random,

@@ -85,12 +85,28 @@ class Pad final : public Transform {
     const auto refuse = [&](const std::string& what) {
       throw std::invalid_argument(fmt::format("{}: {}", description().text, what));
     };
-    const std::size_t input = transform::find_field(fields, options_.field, description().text);
+    const auto has_rows = [](const FieldSpec& one) {
+      const auto all = one.shape.extents();
+      return !all.empty() && all[0] == kDynamic && std::ranges::count(all, kDynamic) == 1;
+    };
+    const std::size_t input =
+        transform::find_field(fields, options_.field, description().text, has_rows);
     FieldSpec field = fields[input];
     std::vector<std::int64_t> extents(field.shape.extents().begin(), field.shape.extents().end());
     if (extents.empty() || std::count(extents.begin() + 1, extents.end(), kDynamic) > 0)
-      refuse(fmt::format("'{}' is no field of rows, of which the first extent alone may differ",
-                         field.to_string()));
+      refuse(fmt::format("'{}' is no field of rows, of which the first extent alone may differ{}",
+                         field.to_string(),
+                         extents.empty() ? ": it has one size in all samples, so leave this out"
+                         : transform::is_decoded(field)
+                             ? fmt::format(": {} makes such images one size",
+                                           transform::call_with_field("crop_image", field.name,
+                                                                      "crop=resize_to(224)"))
+                             : transform::name_another(fields, input, has_rows)));
+    if (std::ranges::count(fields, options_.lengths, &FieldSpec::name) > 0)
+      refuse(
+          fmt::format("there is a field '{0}' already: choose another name, such as "
+                      "lengths='{1}_length'",
+                      options_.lengths, options_.field));
     if (!element_of(field.dtype, options_.value))
       refuse(fmt::format("'{}' cannot have the value {}", field.to_string(), options_.value));
     extents.front() = options_.to;

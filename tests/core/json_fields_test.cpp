@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <penstock/core/error.hpp>
@@ -270,6 +271,21 @@ TEST(Json, HoldsNamesOfAnyBytes) {
                           {"b", {{"c", "\xB0\xA1"}}}};
   for (const int indent : {-1, 2})
     EXPECT_EQ(core::parse_json(core::dump_json(all, indent), "it"), all) << indent;
+  // The private characters that stand for bytes on the way are themselves beside such bytes, however they are written.
+  for (const char* character :
+       {"\xF4\x8F\xBE\x80", "\xF4\x8F\xBE\xBF", "\xF4\x8F\xBF\x80", "\xF4\x8F\xBF\xBF"}) {
+    const std::string text = std::string("\xF4") + character + "\xFF" + character + "\x80\xF4\x8F";
+    EXPECT_EQ(core::dump_json(text),
+              fmt::format(R"("\udcf4{0}\udcff{0}\udc80\udcf4\udc8f")", character));
+    EXPECT_EQ(core::parse_json(core::dump_json(text), "it").get<std::string>(), text);
+  }
+  EXPECT_EQ(core::parse_json(R"("\udbff\udf80\uDBFF\uDFff\udcff")", "it").get<std::string>(),
+            "\xF4\x8F\xBE\x80\xF4\x8F\xBF\xBF\xFF");
+  EXPECT_EQ(core::parse_json(R"("\uDcfe\udCfd")", "it").get<std::string>(), "\xFE\xFD");
+  // As ensure_ascii=False leaves them.
+  EXPECT_EQ(core::parse_json("\"l\xE4t \xF4\x8F\xBE\x80\"", "it").get<std::string>(),
+            "l\xE4t \xF4\x8F\xBE\x80");
+  EXPECT_THROW((void)core::parse_json("\xFF\"a\"", "it"), Error);
   // Other halves stay what they are: whole pairs, or errors.
   EXPECT_EQ(core::parse_json(R"("\uD83D\uDC80 \\udce4 \uDCE4")", "it").get<std::string>(),
             "\xF0\x9F\x92\x80 \\udce4 \xE4");

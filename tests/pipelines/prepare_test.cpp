@@ -67,6 +67,28 @@ TEST_F(Prepare, KeepsEveryPixelLabelAndTheOrder) {
   EXPECT_EQ(digest(webdataset(out_.string())), digest(image_folder(photos())));
 }
 
+// What the loader says of a data set: files and links that are left out.
+TEST_F(Prepare, SaysWhatOfTheInputIsLeftOut) {
+  const fs::path images = folder_ / "some";
+  fs::create_directories(images);
+  for (const auto& entry : fs::recursive_directory_iterator(photos()))
+    if (entry.path().extension() == ".jpg" && !fs::exists(images / "a.jpg"))
+      fs::copy_file(entry.path(), images / "a.jpg");
+  std::ofstream(images / "notes.txt") << "text";
+  const Outcome notice = run({images.string(), out_.string()});
+  EXPECT_EQ(notice.status, 0) << notice.err;
+  EXPECT_THAT(notice.err, HasSubstr("penstock-prepare: " + images.string() + ": left out 1 .txt"));
+  EXPECT_THAT(notice.err, Not(HasSubstr("warning")));
+  EXPECT_THAT(run({images.string(), out_.string(), "--quiet"}).err, Not(HasSubstr("left out")));
+  fs::copy_file(images / "a.jpg", images / "b.picture");
+  for (const char* flag : {"--dry-run", "--quiet"}) {
+    const Outcome warning = run({images.string(), (folder_ / "other").string(), flag});
+    EXPECT_EQ(warning.status, 0) << warning.err;
+    EXPECT_THAT(warning.err, AllOf(HasSubstr("penstock-prepare: warning: " + images.string()),
+                                   HasSubstr("left out 1 .picture, 1 .txt")));
+  }
+}
+
 TEST_F(Prepare, GoesOnAfterKill9AndGivesTheSameBytes) {
   const std::vector<std::string> flags{photos().string(), out_.string(), "--shard-samples", "7"};
   ASSERT_EQ(run(flags).status, 0);

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -157,6 +158,40 @@ TEST_F(Labels, OfMoreColumnsOrDamagedQuotesAreAnError) {
   for (const char* const line :
        {"\"a.jpg,1", "\"a.jpg\"x,1", "\"a.jpg\",1,2", "\"\",1", "\"a.jpg\""})
     expect_error(std::string(line) + "\n", "line 1: expected 'name label', found '");
+}
+
+// One row with several label columns, or one column with several labels.
+TEST_F(Labels, ThatAreSeveralForAnImageAreAnErrorThatSaysWhereTheyGo) {
+  const std::string remedy =
+      "several labels of an image are a field of their own: leave `labels` out, and "
+      "zip([image_folder(path), memory({'labels': array})])";
+  for (const char* const row : {"a.jpg,1,0,1", "a.jpg\t1\t0", "a.jpg 1 0 1", "a.jpg;1;3;7",
+                                "image,cat,dog\na.jpg,0,1", "id;cat;dog;bird"})
+    expect_error(std::string(row) + "\n", "line 1: expected two columns, the name of an image");
+  for (const char* const row : {"a.jpg,1,0,1", "a.jpg 1 0 1", "image,cat,dog\na.jpg,0,1"})
+    expect_error(std::string(row) + "\n", remedy);
+  for (const char* const label : {"1;3;7", "1 3 7", "1|3", "[1, 3]", "1.0;3.0"}) {
+    expect_error(fmt::format("b c.jpg,2\n\"a.jpg\",\"{}\"\n", label),
+                 fmt::format("line 2: the label '{}' holds several; {}", label, remedy));
+    expect_error(fmt::format("a.jpg\t\"{}\"\n", label), "if it is one name, list all names");
+  }
+  const auto lines = folder_.write("labels.txt", "a.jpg,1;3\nb c.jpg,3\nd,e.jpg,3\n");
+  EXPECT_THAT(source::image_folder(folder_.path(), {.labels = lines, .classes = {"1;3", "3"}})
+                  ->class_names(),
+              ElementsAre("1;3", "3"));
+  EXPECT_THAT(
+      [&] {
+        (void)source::image_folder(folder_.path(), {.labels = lines, .classes = {"1", "3"}});
+      },
+      ThrowsMessage<Error>(HasSubstr("line 1: the label '1;3' holds several; " + remedy)));
+}
+
+TEST_F(Labels, ThatAreListsOfOtherLabelsAreAnError) {
+  for (const char* const both : {"cat;dog", "dog|cat", "\"cat, dog\""})
+    expect_error(fmt::format("\"a.jpg\",{}\nb c.jpg,cat\n\"d,e.jpg\",dog\n", both),
+                 "line 1: the label '");
+  expect_error("a.jpg,cat;dog\nb c.jpg,cat\nd,e.jpg,dog\n",
+               "line 1: the label 'cat;dog' holds several that are labels of other images");
 }
 
 TEST_F(Labels, OfIdsFindTheirImages) {

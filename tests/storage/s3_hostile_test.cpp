@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -27,6 +28,7 @@
 #include "src/core/printable.hpp"
 #include "src/storage/object_store.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
+#include "tests/variables.hpp"
 
 namespace penstock {
 namespace {
@@ -284,6 +286,114 @@ TEST(Printable, ControlCharactersAreEscaped) {
   EXPECT_EQ(core::printable("abcdef", 3), "abc ...");
   const Fault fault{.reason = "bad\x1b", .file = "x\ny.jpg"};
   EXPECT_EQ(fault.to_string(), "sample 0 (epoch 0, step 0), x\\x0ay.jpg: bad\\x1b");
+}
+
+std::string header_of(const std::string& request, const std::string& name) {
+  const std::size_t at = request.find("\r\n" + name + ": ");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + name.size() + 4;
+  return request.substr(begin, request.find("\r\n", begin) - begin);
+}
+
+// As S3 does: a request without the header x-amz-request-payer, or with one that is not signed, is denied.
+std::string answer_of_paid_bucket(const std::string& request) {
+  const std::string authorization = header_of(request, "authorization");
+  const bool is_signed = authorization.find(";x-amz-request-payer,") != std::string::npos ||
+                         authorization.find(";x-amz-request-payer;") != std::string::npos;
+  if (header_of(request, "x-amz-request-payer") != "requester" || !is_signed)
+    return Server::xml("<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>",
+                       "403 Forbidden");
+  if (request.find("list-type") == std::string::npos)
+    return request.starts_with("HEAD")
+               ? "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nETag: \"x\"\r\nConnection: close\r\n\r\n"
+               : "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nETag: \"x\"\r\nConnection: "
+                 "close\r\n\r\nabc";
+  return Server::xml(
+      "<ListBucketResult><Contents><Key>train/a.jpg</Key><Size>3</Size><ETag>x</ETag></Contents>"
+      "</ListBucketResult>");
+}
+
+class RequesterPays : public ::testing::Test {
+ protected:
+  static ObjectStorageOptions options(const Server& server) {
+    ObjectStorageOptions options = server.options();
+    options.anonymous = false;
+    return options;
+  }
+  static auto listing(const ObjectStorageOptions& options) {
+    return [options] { (void)source::image_folder("s3://photos/train", {.storage = options}); };
+  }
+  const test::Variables variables_{test::Variables::Values{{"AWS_ACCESS_KEY_ID", "key"},
+                                                           {"AWS_SECRET_ACCESS_KEY", "secret"},
+                                                           {"AWS_SESSION_TOKEN", {}},
+                                                           {"AWS_REQUEST_PAYER", {}}}};
+};
+
+TEST_F(RequesterPays, ADeniedRequestSaysThatTheBucketMayBe) {
+  const Server server(answer_of_paid_bucket);
+  EXPECT_THAT(listing(options(server)),
+              ThrowsMessage<Error>(AllOf(HasSubstr("denied (AccessDenied: Access Denied)"),
+                                         HasSubstr("if the bucket is \"requester pays\", set "
+                                                   "AWS_REQUEST_PAYER=requester"))));
+  EXPECT_THAT(listing(server.options()),  // unsigned
+              ThrowsMessage<Error>(HasSubstr(
+                  "if the bucket is \"requester pays\", give credentials, and set AWS_")));
+  ObjectStorageOptions unsigned_one = server.options();
+  unsigned_one.requester_pays = true;
+  EXPECT_THAT(listing(unsigned_one), ThrowsMessage<Error>(HasSubstr("takes signed requests only")));
+}
+
+TEST_F(RequesterPays, EveryRequestHasTheHeaderAndSignsIt) {
+  std::vector<std::string> requests;
+  std::mutex mutex;
+  const Server server([&](const std::string& request) {
+    const std::lock_guard lock(mutex);
+    requests.push_back(request);
+    return answer_of_paid_bucket(request);
+  });
+  const auto read_all = [&](const ObjectStorageOptions& storage) {
+    const SourcePtr folder = source::image_folder("s3://photos/train", {.storage = storage});
+    Record record;
+    ASSERT_TRUE(folder->read(0, record));
+    EXPECT_EQ(record[0].byte_size(), 3U);
+    const auto store = storage::open_object_store(storage);
+    EXPECT_TRUE(store->stat({"photos", "train/a.jpg"}));
+    std::vector<std::byte> part(1);
+    (void)store->read({"photos", "train/a.jpg"}, {.bytes = 3}, 1, part);  // with a range
+    (void)store->begin_upload({"photos", "train/b"}, "mark");
+  };
+  ObjectStorageOptions storage = options(server);
+  storage.requester_pays = true;
+  read_all(storage);
+  {
+    const test::Variables payer(test::Variables::Values{{"AWS_REQUEST_PAYER", "requester"}});
+    read_all(options(server));
+  }
+  ASSERT_GE(requests.size(), 10U);
+  for (const std::string& request : requests) {
+    EXPECT_EQ(header_of(request, "x-amz-request-payer"), "requester") << request;
+    EXPECT_THAT(header_of(request, "authorization"), HasSubstr(";x-amz-request-payer")) << request;
+  }
+}
+
+TEST_F(RequesterPays, TheVariableHasOneValue) {
+  const Server server(answer_of_paid_bucket);
+  const test::Variables payer(test::Variables::Values{{"AWS_REQUEST_PAYER", "true"}});
+  EXPECT_THAT(listing(options(server)),
+              ThrowsMessage<Error>(HasSubstr("AWS_REQUEST_PAYER is expected to be 'requester', "
+                                             "found 'true'")));
+}
+
+TEST_F(RequesterPays, APlanHasTheOptionWhereItIsSet) {
+  const Server server(answer_of_paid_bucket);
+  ObjectStorageOptions storage = options(server);
+  storage.requester_pays = true;
+  const Dataset paid(source::image_folder("s3://photos/train", {.storage = storage}));
+  EXPECT_THAT(paid.to_json(), HasSubstr("\"requester_pays\":true"));
+  EXPECT_EQ(Dataset::from_json(paid.to_json()).to_json(), paid.to_json());
+  const test::Variables payer(test::Variables::Values{{"AWS_REQUEST_PAYER", "requester"}});
+  const Dataset other(source::image_folder("s3://photos/train", {.storage = options(server)}));
+  EXPECT_THAT(other.to_json(), Not(HasSubstr("requester_pays")));
 }
 
 }  // namespace

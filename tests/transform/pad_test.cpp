@@ -142,5 +142,43 @@ TEST(Pad, IsPartOfAPlan) {
                Error);
 }
 
+// Of fields that other transforms have made, too: which field it is, and what to do.
+TEST(FieldsThatDoNotFit, AreNamedWithWhatToDo) {
+  const std::vector<FieldSpec> fields{{"photo", DType::u8, {kDynamic}},
+                                      {"picture", DType::u8, {kDynamic, kDynamic, 3}},
+                                      {"text", DType::u8, {9}},  // as pad makes it
+                                      {"length", DType::i64, {}},
+                                      {"boxes", DType::f32, {kDynamic, 4}}};
+  const auto expect = [&](const TransformPtr& transform, const std::string& message) {
+    EXPECT_THAT([&] { (void)transform->bind(fields); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr(message)));
+  };
+  const Crop crop = resize_to(8);
+  expect(decode_image({.crop = crop}), "; name it by field='photo'");
+  expect(decode_image({.field = "length", .crop = crop}),
+         "found length i64 []; name it by field='photo'");
+  expect(decode_image({.field = "text", .crop = crop}),
+         "found text u8 [9]: it has one length, as pad gives it");
+  expect(decode_image({.field = "picture", .crop = crop}),
+         "found picture u8 [?,?,3]: it is decoded already; "
+         "crop_image(field='picture', crop=resize_to(224)) takes such images");
+  expect(crop_image({.field = "photo", .crop = crop}),
+         "found photo u8 [?]: decode_image(field='photo', crop=resize_to(224)) decodes and crops");
+  expect(crop_image({.field = "length", .crop = crop}),
+         "found length i64 []; name it by field='picture'");
+  expect(augment_image({.field = "photo", .operations = {invert()}}),
+         "put decode_image(field='photo', crop=random_resized_crop(224)) before");
+  expect(augment_image({.field = "picture", .operations = {invert()}}),
+         "put crop_image(field='picture', crop=random_resized_crop(224)) before");
+  expect(augment_image({.field = "length", .operations = {invert()}}),
+         "; name it by field='picture'");
+  expect(pad({.field = "length", .to = 4}), "one size in all samples, so leave this out");
+  expect(pad({.field = "picture", .to = 4}),
+         ": crop_image(field='picture', crop=resize_to(224)) makes such images one size");
+  expect(pad({.field = "rows", .to = 4}), "; name it by field='photo'");
+  expect(pad({.field = "boxes", .to = 4, .lengths = "length"}),
+         "there is a field 'length' already: choose another name, such as lengths='boxes_length'");
+}
+
 }  // namespace
 }  // namespace penstock

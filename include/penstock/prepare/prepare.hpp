@@ -90,6 +90,8 @@ struct PrepareShard {
 
 /// Called with how many samples of a shard are done; from any thread, one call at a time.
 using OnPrepared = std::function<void(std::uint64_t samples)>;
+/// Called with the samples done, and all there are; from any thread, one call at a time.
+using OnPreparedOf = std::function<void(std::uint64_t done, std::uint64_t samples)>;
 
 /// Which shards an input makes, and how each is made: prepare_shards() in parts, for several machines. The same input and
 /// options give the same shards, byte for byte, on every machine.
@@ -116,6 +118,8 @@ class Preparation {
   [[nodiscard]] std::string fingerprint() const;
   [[nodiscard]] const std::vector<PrepareShard>& shards() const noexcept;
   [[nodiscard]] const std::string& output() const noexcept;
+  /// What a user should know of the input, such as files that are left out; as Loader::notices().
+  [[nodiscard]] std::vector<Notice> notices() const;
 
   /// Writes a shard and what lies beside it: its JPEG index, and in a bucket its index (*.penstock-index). Each appears whole,
   /// the shard last; made again, it has the same bytes. A folder must be there.
@@ -128,6 +132,11 @@ class Preparation {
   /// The same without writing anything.
   [[nodiscard]] PrepareReport try_out(std::uint64_t shard, const OnPrepared& on_prepared = {},
                                       const std::stop_token& stop = {}) const;
+  /// Makes the shards that are not there yet, and records them in the output: what prepare_shards() does once the input is open.
+  ///
+  /// Errors  as prepare_shards()
+  PrepareReport make_all(const OnPreparedOf& on_prepared = {},
+                         const std::stop_token& stop = {}) const;
   /// Makes a shard again without writing it, and compares it with the one that is there: in what they differ, a line each.
   [[nodiscard]] std::vector<std::string> differences(std::uint64_t shard,
                                                      const OnPrepared& on_prepared = {},
@@ -181,9 +190,6 @@ class PrepareRun {
   void require_lock() const;
   std::unique_ptr<Parts> parts_;
 };
-
-/// Called with the samples done, and all there are; from any thread, one call at a time.
-using OnPreparedOf = std::function<void(std::uint64_t done, std::uint64_t samples)>;
 
 /// Packs JPEGs into tar shards that decode faster, without changing a pixel: all of a Preparation, on this machine, as
 /// penstock-prepare does it. `input` and `output` are those of Preparation. One that was stopped or killed goes on when it

@@ -38,6 +38,9 @@ struct ObjectStorageOptions {
   /// True: requests are not signed, for public buckets. False: credentials are looked for as docs/storage.md
   /// says; where there are none, requests are not signed either.
   bool anonymous = false;
+  /// Whether the requests of these credentials are billed to their account, which buckets that are "requester pays"
+  /// ask for. False: as $AWS_REQUEST_PAYER says, which is "requester" or empty.
+  bool requester_pays = false;
   /// Whether the bucket stands in the URL's path rather than in the host's name. None: with a
   /// custom endpoint, and for names with a dot.
   std::optional<bool> path_style{};
@@ -59,6 +62,7 @@ void visit_fields(Visitor& visit, ObjectStorageOptions& options) {
   visit("profile", options.profile);
   visit("anonymous", options.anonymous);
   visit("path_style", options.path_style);
+  visit.later("requester_pays", options.requester_pays);
 }
 
 /// Whether this build of the library reads and writes s3:// paths; false in a build without libcurl.

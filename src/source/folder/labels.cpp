@@ -133,6 +133,35 @@ Label label_of(std::string_view text) noexcept {
   return whole.ec == std::errc{} ? Label{Kind::integer, integer} : Label{Kind::other_number};
 }
 
+// What to do about several labels of an image, which the field `label` does not hold.
+constexpr std::string_view kSeveral =
+    "several labels of an image are a field of their own: leave `labels` out, and "
+    "zip([image_folder(path), memory({'labels': array})]), with a row of the array for each image, "
+    "in the order of their "
+    "paths";
+
+// The parts of a label that looks like a list, such as 1;3;7 or [1, 3]; none where it is one word.
+std::vector<std::string> list_in(std::string_view label, std::string_view separators) {
+  if (label.size() > 2 && label.front() == '[' && label.back() == ']')
+    label = label.substr(1, label.size() - 2);
+  std::vector<std::string> parts;
+  while (!label.empty()) {
+    const std::size_t end = std::min(label.find_first_of(separators), label.size());
+    if (const std::string_view part = trimmed(label.substr(0, end)); !part.empty())
+      parts.emplace_back(part);
+    label.remove_prefix(std::min(end + 1, label.size()));
+  }
+  if (parts.size() < 2) parts.clear();
+  return parts;
+}
+
+bool is_list_of_integers(std::string_view label) {
+  const std::vector<std::string> parts = list_in(label, ";|, \t");
+  return !parts.empty() && std::ranges::all_of(parts, [](const std::string& part) {
+    return label_of(part).kind == Kind::integer;
+  });
+}
+
 class LabelReader {
  public:
   LabelReader(const std::filesystem::path& path, const FileList& images,
@@ -163,6 +192,7 @@ class LabelReader {
     if (first_word_line_ == 0) return integers();
     std::vector<std::string> names = sorted_names();
     const ClassNumbers numbers = numbers_of(names);
+    refuse_lists_of(numbers);
     return named(std::move(names), numbers);
   }
 
@@ -183,12 +213,19 @@ class LabelReader {
     }
     if (file == images_.size()) {
       if (is_first && is_heading(parts->name)) return;
-      fail(number, describe_unknown(parts->name));
+      fail(number, describe_unknown(parts->name, is_first));
     }
     if (line_of_[file] != 0) {
       fail(number, fmt::format("'{}' has a label already, from line {}; remove one of them",
                                parts->name, line_of_[file]));
     }
+    if (!numbers_.contains(parts->label) &&
+        (is_list_of_integers(parts->label) || is_list_of(numbers_, parts->label)))
+      fail(
+          number,
+          fmt::format(
+              "the label '{}' holds several; {}{}", core::printable(parts->label, kShown), kSeveral,
+              classes_.empty() ? "; if it is one name, list all names in the option classes" : ""));
     if (classes_.empty())
       check_kind(number, parts->label);
     else if (!numbers_.contains(parts->label))
@@ -199,6 +236,23 @@ class LabelReader {
                core::printable(parts->label, kShown), classes_.size()));
     line_of_[file] = number;
     label_of_[file] = parts->label;
+  }
+
+  static bool is_list_of(const ClassNumbers& names, std::string_view label) {
+    const std::vector<std::string> parts = list_in(label, ";|,");
+    return !parts.empty() && std::ranges::all_of(parts, [&](const std::string& part) {
+      return names.contains(part);
+    });
+  }
+
+  // A name that consists of others: "cat;dog" beside "cat" and "dog".
+  void refuse_lists_of(const ClassNumbers& names) const {
+    for (std::size_t file = 0; file < label_of_.size(); ++file)
+      if (is_list_of(names, label_of_[file]))
+        fail(line_of_[file],
+             fmt::format("the label '{}' holds several that are labels of other images; {}; if it "
+                         "is one name, list all names in the option classes",
+                         core::printable(label_of_[file], kShown), kSeveral));
   }
 
   void check_kind(std::uint64_t number, std::string_view text) {
@@ -258,14 +312,17 @@ class LabelReader {
     return core::printable(images_.folder(file).path + std::string(images_.name(file)));
   }
 
-  std::string describe_unknown(std::string_view name) const {
-    const std::string_view first = name.substr(0, name.find_first_of(",\t;|"));
-    if (first.size() < name.size() && find(trimmed(first)) != images_.size())
-      return fmt::format(
-          "expected two columns, the name of an image and its label, found '{}' before the last "
-          "one; "
-          "keep these two, or put a name with a separator in double quotes",
-          core::printable(name, kShown));
+  std::string describe_unknown(std::string_view name, bool is_first) const {
+    const std::string_view first = trimmed(name.substr(0, name.find_first_of(",\t;|")));
+    const std::string_view word = trimmed(name.substr(0, name.find_first_of(kBlanks)));
+    for (const std::string_view begin : {first, word})
+      if (begin.size() < name.size() &&
+          (find(begin) != images_.size() || (is_first && is_heading(begin))))
+        return fmt::format(
+            "expected two columns, the name of an image and its label, found '{}' before the last "
+            "one; "
+            "keep these two, or put a name with a separator in double quotes; {}",
+            core::printable(name, kShown), kSeveral);
     return fmt::format(
         "expected the path of an image relative to the folder, found '{}'; remove the line, or add "
         "the image",

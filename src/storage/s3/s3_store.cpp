@@ -32,19 +32,16 @@ std::string query_of(const ObjectName& prefix, bool recursive, const std::string
   return query + "encoding-type=url&list-type=2&prefix=" + aws_encode(prefix.key);
 }
 
-// What helps where a request was denied, by the server's word for it.
-std::string_view remedy_of_denial(std::string_view code, std::string_view rights) {
-  if (code == "SignatureDoesNotMatch") return "check the secret access key, and the endpoint";
-  if (code == "InvalidAccessKeyId") return "check the access key, and the endpoint";
-  if (code == "RequestTimeTooSkewed") return "set this machine's clock";
-  return rights;
-}
+// As GDAL calls it, since the AWS tools have flags only; and the one value that S3 takes.
+constexpr const char* kPayerVariable = "AWS_REQUEST_PAYER";
+constexpr const char* kPayer = "requester";
 
 }  // namespace
 
 S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environment)
     : path_style_(options.path_style),
       anonymous_(options.anonymous),
+      requester_pays_(options.requester_pays),
       client_({.connect = options.connect_timeout, .idle = options.timeout}),
       timeout_(options.timeout),
       attempts_(options.attempts) {
@@ -61,6 +58,12 @@ S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environ
   endpoint_ = require_endpoint(std::move(endpoint_),
                                "the option endpoint, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the "
                                "profile's endpoint_url");
+  if (const auto payer = environment(kPayerVariable); payer && !payer->empty()) {
+    if (*payer != kPayer)
+      throw Error(fmt::format("{} is expected to be '{}', found '{}'", kPayerVariable, kPayer,
+                              core::printable(*payer, 100)));
+    requester_pays_ = true;
+  }
   if (!anonymous_) credentials_ = std::make_unique<AwsCredentialChain>(profile, environment);
 }
 
@@ -89,13 +92,15 @@ Result<HttpResponse> S3Store::send(const ObjectName& name, const Request& what,
                       .body = what.body,
                       .idle = what.idle};
   if (!what.query.empty()) request.url += "?" + what.query;
-  const AwsRequest to_sign{.method = what.method,
-                           .host = address.host,
-                           .path = address.path,
-                           .query = what.query,
-                           .headers = what.headers,
-                           .body = what.body};
-  for (const auto& [header, value] : what.headers) request.headers.push_back(header + ": " + value);
+  AwsRequest to_sign{.method = what.method,
+                     .host = address.host,
+                     .path = address.path,
+                     .query = what.query,
+                     .headers = what.headers,
+                     .body = what.body};
+  if (requester_pays_) to_sign.headers.emplace_back("x-amz-request-payer", kPayer);
+  for (const auto& [header, value] : to_sign.headers)
+    request.headers.push_back(header + ": " + value);
   // By itself libcurl asks first whether a body may be sent, and waits a second where that is not answered.
   if (!what.body.empty()) request.headers.emplace_back("expect:");
   try {
@@ -128,6 +133,22 @@ std::string S3Store::whose_request() const {
            "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE";
   }
   return "the credentials are those of " + origin;
+}
+
+std::string S3Store::remedy_of_denial(std::string_view code, std::string_view rights) const {
+  if (code == "SignatureDoesNotMatch") return "check the secret access key, and the endpoint";
+  if (code == "InvalidAccessKeyId") return "check the access key, and the endpoint";
+  if (code == "RequestTimeTooSkewed") return "set this machine's clock";
+  const bool is_signed = !anonymous_ && !credentials_->origin().empty();
+  if (!requester_pays_)
+    return fmt::format(
+        "{}; if the bucket is \"requester pays\", {}set {}={}, and the requests are billed to the "
+        "account of the credentials",
+        rights, is_signed ? "" : "give credentials, and ", kPayerVariable, kPayer);
+  if (!is_signed)
+    return fmt::format("{}; a bucket that is \"requester pays\" takes signed requests only",
+                       rights);
+  return std::string(rights);
 }
 
 Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name,

@@ -68,12 +68,15 @@ class S3Store final : public WritableObjectStore {
   [[nodiscard]] Fault fault_of(const HttpResponse& response, const ObjectName& name,
                                std::string_view rights = kToRead) const;
   [[nodiscard]] std::string whose_request() const;
+  // What helps where a request was denied, by the server's word for it.
+  [[nodiscard]] std::string remedy_of_denial(std::string_view code, std::string_view rights) const;
 
   std::string endpoint_;  // "https://host:port", without a slash at the end
   bool custom_endpoint_ = false;
   std::string region_;
   std::optional<bool> path_style_;
   bool anonymous_ = false;
+  bool requester_pays_ = false;
   HttpClient client_;
   std::chrono::milliseconds timeout_;
   int attempts_;  // of listings and of stat()
