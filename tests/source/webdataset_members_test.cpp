@@ -124,6 +124,85 @@ TEST_F(TarMembers, ThatAreNoRegularFilesAreNamedInTheFault) {
   });
 }
 
+TEST_F(TarMembers, ThatAreManyLinksMakeNoLongFault) {
+  const auto shard = [](int links) {
+    std::string tar = tar_member("a.jpg", "A");
+    for (int i = 0; i < links; ++i) tar += tar_member(fmt::format("a.{}.cls", i), "", '2');
+    return tar + sample("b", 2) + tar_member("a.png", "A") + tar_end();
+  };
+  const auto fault_of = [&](int links) {
+    const auto path = test::rewrite(folder_, "shard.tar", shard(links));
+    std::filesystem::remove(folder_ / "shard.tar.penstock-index");
+    return describe_all(source::webdataset(path)).at(0);
+  };
+  EXPECT_THAT(fault_of(2), AllOf(HasSubstr("comes again at byte 4096"), HasSubstr("at byte 1024"),
+                                 HasSubstr("at byte 1536"), Not(HasSubstr("more"))));
+  const std::string many = fault_of(5000);
+  EXPECT_THAT(many,
+              AllOf(HasSubstr("comes again"), HasSubstr("at byte 1024"), HasSubstr("at byte 1536"),
+                    Not(HasSubstr("at byte 2048")), HasSubstr("; and 4998 more links")));
+  EXPECT_LT(many.size(), 1500U);
+}
+
+TEST_F(TarMembers, WithLongNamesMakeNoLongFault) {
+  const std::string name = std::string(5000, 'b') + "." + std::string(50'000, 'x');
+  const std::string record = fmt::format(" path={}\n", name);
+  const std::string tar =
+      sample("a", 1) +
+      tar_member("PaxHeaders/b", fmt::format("{}{}", record.size() + 5, record), 'x') +
+      tar_member("b.x", "B") + tar_end();
+  check(tar, [&](const Source& source) {
+    const std::string fault = describe_all(source).at(1);
+    EXPECT_THAT(fault, AllOf(HasSubstr("no member for 'image'"), HasSubstr("xxxx ...")));
+    EXPECT_THAT(fault, HasSubstr("bbbb ..."));
+    EXPECT_LT(fault.size(), 2000U);
+  });
+}
+
+TEST_F(TarMembers, ThatAreLinksAreAWarningOnlyWhereSomethingIsMissing) {
+  const std::string whole = sample("a", 1) + tar_member("a.txt", "", '2') +
+                            tar_member("README.md", "", '2') + tar_member("b.pipe", "", '6') +
+                            sample("b", 2) + tar_end();
+  check(whole, [&](const Source& source) {
+    EXPECT_THAT(text_of_notices(source),
+                AllOf(Not(HasSubstr("warning")), HasSubstr("left out 2 symbolic links, 1 device"),
+                      HasSubstr("no sample lacks a member")));
+  });
+  // Of a sample, a whole sample, and all samples.
+  for (const std::string& tar :
+       {sample("a", 1) + tar_member("b.jpg", "B") + tar_member("b.cls", "", '1') + tar_end(),
+        sample("a", 1) + tar_member("b.jpg", "", '1') + tar_member("b.cls", "", '1') + tar_end(),
+        sample("a", 1) + tar_member("c.JPG", "", '1') + sample("d", 1) + tar_end(),
+        tar_member("b.jpg", "", '1') + tar_member("b.cls", "", '1') + tar_end()})
+    check(tar, [&](const Source& source) {
+      EXPECT_THAT(text_of_notices(source), AllOf(HasSubstr("warning: "), HasSubstr("hard link"),
+                                                 HasSubstr("samples lack members")));
+    });
+}
+
+TEST_F(TarMembers, ThatAreLinksAreAWarningWhereAFieldHasItsDefaultBecauseOfThem) {
+  const auto path = folder_.write(
+      "shard.tar", tar_member("a.jpg", "A") + tar_member("a.cls", "", '2') + tar_end());
+  const SourcePtr source =
+      source::webdataset(path, {.fields = {{.name = "image", .extensions = {"jpg"}},
+                                           {.name = "label",
+                                            .extensions = {"cls"},
+                                            .type = WebDatasetField::Type::integer,
+                                            .required = false}}});
+  EXPECT_THAT(text_of_notices(*source), HasSubstr("warning: "));
+}
+
+TEST_F(TarMembers, ThatAreLinksAreAWarningOfTheShardsThatLackSomething) {
+  folder_.write("a.tar", sample("a", 1) + tar_member("a.txt", "", '2') + tar_end());
+  folder_.write("b.tar", tar_member("b.jpg", "B") + tar_member("b.cls", "", '2') + tar_end());
+  const SourcePtr source = source::webdataset(folder_.path());
+  ASSERT_THAT(source->notices(), SizeIs(2));
+  EXPECT_TRUE(source->notices()[0].is_warning);
+  EXPECT_THAT(source->notices()[0].text, AllOf(HasSubstr("b.tar"), HasSubstr("1 symbolic link,")));
+  EXPECT_FALSE(source->notices()[1].is_warning);
+  EXPECT_THAT(source->notices()[1].text, AllOf(HasSubstr("a.tar"), HasSubstr("1 symbolic link,")));
+}
+
 TEST_F(TarMembers, HaveTheNamesAndSizesOfPaxHeaders) {
   // git archive's, and a global path, which a header's own replaces; an empty value takes one back.
   const std::string tar = tar_member("pax_global_header", "13 comment=x\n", 'g') + sample("a", 1) +

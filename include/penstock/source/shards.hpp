@@ -158,8 +158,8 @@ namespace source {
 ///   is unknown, so the records of later shards have other numbers than with the whole shard, and the fingerprint differs.
 ///
 /// Source::notices() has a warning of shards without an end-of-archive marker, which may have been cut between two
-/// members (some writers leave it out), of links and devices that were skipped, and of keys that come again where
-/// samples lack a member because of it; and it has the number of members that macOS added.
+/// members (some writers leave it out), and of links, devices and keys that come again where samples lack a member
+/// because of it. It has the number of other links and devices that were skipped, and of members that macOS added.
 ///
 /// A record's key is that of its members, its label the value of the integer field named "label", and its size the bytes
 /// of the other fields. The fingerprint covers the fields, and the shards' names, sizes and members, but neither the

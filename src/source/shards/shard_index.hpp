@@ -54,8 +54,8 @@ enum class HintKind : std::uint8_t {
 };
 
 struct Hint {
-  std::uint64_t record = 0;
-  std::uint64_t at = 0;  ///< byte of the shard: the header of what the hint is about
+  std::uint64_t record = 0;  ///< the number of records: of what makes no record at all
+  std::uint64_t at = 0;      ///< byte of the shard: the header of what the hint is about
   HintKind kind{};
 };
 
