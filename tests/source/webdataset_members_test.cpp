@@ -261,6 +261,73 @@ TEST_F(TarMembers, AtWhoseEndAShardWasCutAreReadAndTheMissingMarkIsSaid) {
           [&](const Source& source) { EXPECT_THAT(source.notices(), IsEmpty()) << zeros; });
 }
 
+// What GNU tar, bsdtar and Python's tarfile read without a complaint.
+TEST_F(TarMembers, OfArchivesThatEndInAnotherValidWayAreAllThereIs) {
+  const std::string whole = sample("a", 1);
+  const std::string global = tar_member("pax_global_header", "13 comment=x\n", 'g');
+  for (const std::string& tar : {
+           whole + global + tar_end(),                     // a global header that nothing follows
+           whole + tar_end() + std::string(9000, '\x55'),  // what a tape's block is filled with
+           whole + tar_end() + "a trailer",                //
+           whole + tar_member("b", "", '5') + tar_end(),   // a folder
+           whole + tar_member("d/", "listed", 'D') + tar_end(),  // GNU tar's list of a folder
+       })
+    check(tar, [&](const Source& source) {
+      EXPECT_THAT(describe_all(source), ElementsAre("image=image 1;label=1 ;"));
+      EXPECT_THAT(text_of_notices(source), IsEmpty());
+    });
+  // git archive of an empty tree.
+  check(global + std::string(9728, '\0'), [&](const Source& source) {
+    EXPECT_EQ(source.size(), 0U);
+    EXPECT_THAT(text_of_notices(source), IsEmpty());
+  });
+  check(whole + global, [&](const Source& source) {
+    EXPECT_THAT(describe_all(source), SizeIs(1));
+    EXPECT_THAT(text_of_notices(source), HasSubstr("no end-of-archive marker"));
+  });
+}
+
+TEST_F(TarMembers, OfArchivesThatGnuTarHasChangedAreAllThereIs) {
+  const TemporaryFolder files;
+  for (const char* key : {"a", "b", "c", "d"}) {
+    files.write(fmt::format("{}.jpg", key), key);
+    files.write(fmt::format("{}.cls", key), "7");
+  }
+  const auto shard = files / "shard.tar";
+  for (const int blocks : {1, 3, 20})
+    for (const int other : {1, 20}) {
+      const std::string command = fmt::format(
+          "cd '{0}' && rm -f *.tar && tar -b{1} -cf shard.tar a.* b.* && "
+          "tar -b{2} -cf other.tar c.* && tar -b{2} -Af shard.tar other.tar && "
+          "tar -b{2} -rf shard.tar d.* && tar -b{1} --delete -f shard.tar b.cls b.jpg",
+          files.path().string(), blocks, other);
+      if (std::system(command.c_str()) != 0) GTEST_SKIP() << "no GNU tar";
+      const SourcePtr source = source::webdataset(shard);
+      EXPECT_THAT(describe_all(source),
+                  ElementsAre("image=a;label=7 ;", "image=c;label=7 ;", "image=d;label=7 ;"));
+      EXPECT_THAT(text_of_notices(*source), IsEmpty()) << blocks << " " << other;
+    }
+}
+
+TEST_F(TarMembers, WhoseLastHeaderIsDamagedLeaveTheEndMarkFound) {
+  const std::string good = plain_tar(2);
+  const std::size_t last = good.size() - 1024 - 1024;
+  std::string bad = good;
+  bad[last + 130] = '7';  // a size beyond the file's
+  check(bad, [&](const Source& source) {
+    EXPECT_THAT(describe_all(source),
+                ElementsAre(Not(HasSubstr("fault")), HasSubstr("damaged tar")));
+    EXPECT_THAT(text_of_notices(source), IsEmpty());
+  });
+  check(bad.substr(0, bad.size() - 1024), [&](const Source& source) {
+    EXPECT_THAT(text_of_notices(source), HasSubstr("no end-of-archive marker"));
+  });
+  // Joined, and cut within the second: it has a mark, though not where it ends.
+  check(good + good.substr(0, good.size() - 1024), [&](const Source& source) {
+    EXPECT_THAT(text_of_notices(source), HasSubstr("no end-of-archive marker at its end"));
+  });
+}
+
 TEST_F(TarMembers, WithoutTheirPaddingAreCutOff) {
   const std::string good = plain_tar(2);
   const std::string end = good.substr(0, good.size() - 1024);

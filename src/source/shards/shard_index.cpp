@@ -17,7 +17,7 @@ namespace penstock::source {
 namespace {
 
 constexpr std::array<char, 8> kIndexMagic{'\x89', 'P', 'S', 'I', 'D', 'X', '\r', '\n'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kTarBlock = 512;
 constexpr std::uint64_t kOtherSize = 1;  // bits of member_flags
 constexpr std::uint64_t kOtherName = 2;

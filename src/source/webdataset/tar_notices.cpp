@@ -139,15 +139,17 @@ std::vector<Notice> tar_notices(const ShardSet& shards, const RecordLacks& lacks
   }
   std::vector<Notice> notices;
   if (unmarked.count() == 1)
-    notices.push_back({.text = unmarked.text() +
-                               " has no end-of-archive marker: it may have been cut after its last "
-                               "member",
-                       .is_warning = true});
-  if (unmarked.count() > 1)
     notices.push_back(
         {.text = unmarked.text() +
-                 ", have no end-of-archive marker: they may have been cut after their "
-                 "last members",
+                 " has no end-of-archive marker at its end: it may have been cut after its last "
+                 "member",
+         .is_warning = true});
+  if (unmarked.count() > 1)
+    notices.push_back(
+        {.text =
+             unmarked.text() +
+             ", have no end-of-archive marker at their ends: they may have been cut after their "
+             "last members",
          .is_warning = true});
   if (again.samples > 0) notices.push_back(again.notice());
   if (missed.where.count() > 0)

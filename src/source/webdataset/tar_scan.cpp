@@ -105,15 +105,28 @@ class TarScanner {
         return false;
       }
     }
-    // An extended header with nothing behind it.
-    if (extended_.any) report(DamageKind::cut_header, file_.file_bytes());
-    return false;
+    report_unfinished();
+    return lost_end_ && ends_in_zeros();
   }
 
  private:
   std::uint64_t left() const noexcept { return file_.file_bytes() - at_; }
   TarBlock block_at(std::uint64_t offset) {
     return TarBlock(file_.at(offset, kTarBlock).first<kTarBlock>());
+  }
+
+  // An extended header with nothing behind it.
+  void report_unfinished() {
+    if (extended_.any)
+      report(extended_.damaged ? DamageKind::bad_extended : DamageKind::cut_header,
+             file_.file_bytes());
+  }
+
+  // Whether the last two blocks behind the one at at_, where a header was lost, are an end mark.
+  bool ends_in_zeros() {
+    const std::uint64_t blocks = file_.file_bytes() / kTarBlock;
+    if (blocks < 2 || (blocks - 2) * kTarBlock <= lost_at_) return false;
+    return is_zero(file_.at((blocks - 2) * kTarBlock, 2 * kTarBlock));
   }
 
   // False at what is cut off by the end of the file.
@@ -162,21 +175,24 @@ class TarScanner {
   }
 
   bool take_extended(const TarHeader& header) {
-    if (!extended_.any) extended_.begin = at_;
-    extended_.any = true;
     const std::uint64_t data = at_ + kTarBlock;
     if (padded(header.bytes) > file_.file_bytes() - data) {
       report(DamageKind::cut_data, file_.file_bytes());
       return false;
     }
-    if (header.bytes > kMaxExtendedBytes) {
-      extended_.damaged = true;
-    } else {
+    bool is_good = header.bytes <= kMaxExtendedBytes;
+    if (is_good) {
       const auto bytes = file_.at(data, header.bytes);
       const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       if (header.type == 'L') extended_.long_name = std::string(text.substr(0, text.find('\0')));
-      if (header.type == 'x' && !extended_.pax.add(text)) extended_.damaged = true;
-      if (header.type == 'g' && !global_.add(text)) extended_.damaged = true;
+      if (header.type == 'x') is_good = extended_.pax.add(text);
+      if (header.type == 'g') is_good = global_.add(text);
+    }
+    // A global header is about no member, and may be the last: git writes one for an empty tree.
+    if (header.type != 'g' || !is_good) {
+      if (!extended_.any) extended_.begin = at_;
+      extended_.any = true;
+      extended_.damaged = extended_.damaged || !is_good;
     }
     at_ = data + padded(header.bytes);
     return true;
@@ -206,6 +222,9 @@ class TarScanner {
       at_ = begin;
       name.clear();
     }
+    // The end mark was passed over with what was lost.
+    lost_end_ = next == file_.file_bytes();
+    lost_at_ = at_;
     report(DamageKind::bad_header, next, std::move(name));
   }
 
@@ -266,7 +285,7 @@ class TarScanner {
     const bool is_end = second >= file_.file_bytes() || is_zero(file_.at(second, kTarBlock));
     const std::uint64_t next = next_header(second);
     if (next == file_.file_bytes() && is_end) {
-      if (extended_.any) report(DamageKind::cut_header, next);
+      report_unfinished();
       return false;
     }
     report(DamageKind::zeros, next);
@@ -284,6 +303,8 @@ class TarScanner {
   const std::function<void(TarEntry&&)>& entry_;
   const std::function<void(TarHole&&)>& hole_;
   std::uint64_t at_ = 0;
+  bool lost_end_ = false;      // whether a header was lost, and all behind it
+  std::uint64_t lost_at_ = 0;  // that header's place
   Extended extended_;
   PaxRecords global_;
 };

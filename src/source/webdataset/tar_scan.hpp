@@ -34,7 +34,7 @@ struct TarHole {
 ///
 /// After a damaged header it continues where that header's size leads to another good one, else at
 /// the next block that is a good ustar header. What is cut off reaches to the end of the file; so is a
-/// member without its padding. Returns whether zero blocks mark the end of the file.
+/// member without its padding. Returns whether zero blocks mark the end of the file, or of what was lost before it.
 ///
 /// Errors  Error  the file cannot be read, or is compressed
 bool scan_tar(FileWindow& file, const std::string& path,
