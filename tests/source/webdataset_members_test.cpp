@@ -102,6 +102,74 @@ TEST_F(TarMembers, OfMacOsAreLeftOutAndCounted) {
   });
 }
 
+// An AppleDouble file: magic, version, 16 zero bytes, and no entries.
+std::string apple_double() { return std::string("\0\5\26\7\0\2\0\0", 8) + std::string(18, '\0'); }
+
+TEST_F(TarMembers, OfMacOsAreLeftOutWhereTheyAreDamaged) {
+  const std::string long_name(150, 'l');
+  const std::string path = fmt::format("168 path={}/._b.jpg\n", long_name);
+  const std::string pax = tar_member("PaxHeader/._b.jpg", path, 'x');
+  const std::string apple = tar_member("._b.jpg", apple_double());
+  const std::string below = tar_member("__MACOSX/b.jpg", "x");
+  ASSERT_EQ(path.size(), 168U);
+  struct Case {
+    const char* what;
+    std::string members;
+    std::size_t damaged_at;
+  };
+  for (const auto& [what, members, damaged_at] :
+       {Case{"header", apple, 110}, Case{"size", apple, 133}, Case{"below __MACOSX", below, 110},
+        Case{"header behind a pax header", pax + apple, pax.size() + 110},
+        Case{"pax header", pax + apple, 110}, Case{"pax records", pax + apple, 514}}) {
+    SCOPED_TRACE(what);
+    std::string damaged = members;
+    damaged[damaged_at] = '7';
+    ASSERT_NE(damaged, members);
+    for (const bool among_samples : {true, false}) {
+      const std::string first = tar_member("a.jpg", "image 1");
+      const std::string second = tar_member("a.cls", "1");
+      const std::string tar = among_samples ? first + second + damaged + sample("b", 2)
+                                            : first + damaged + second + sample("b", 2);
+      check(tar + tar_end(), [&](const Source& source) {
+        EXPECT_THAT(describe_all(source),
+                    ElementsAre("image=image 1;label=1 ;", "image=image 2;label=2 ;"));
+        EXPECT_THAT(text_of_notices(source),
+                    AllOf(Not(HasSubstr("warning")), HasSubstr("left out 1 member of macOS")));
+      });
+    }
+  }
+}
+
+// A name may be what is damaged: its data tell.
+TEST_F(TarMembers, OfASampleAreNotTakenForMacOssWhereTheirNamesAreDamaged) {
+  std::string damaged = tar_member("n_b.jpg", "B");
+  damaged[0] = '.';
+  check(tar_member("a.jpg", "A") + damaged + tar_member("c.jpg", "C") + tar_end(),
+        [&](const Source& source) { EXPECT_EQ(source.size(), 3U); });
+  // A shard that is cut within one lacks what was behind it.
+  const std::string cut = sample("a", 1) + tar_member("._b.jpg", apple_double());
+  check(cut.substr(0, cut.size() - 100), [&](const Source& source) {
+    EXPECT_THAT(describe_all(source), ElementsAre("image=image 1;label=1 ;", HasSubstr("cut off")));
+  });
+}
+
+TEST_F(TarMembers, ThatMakeNoSampleMakeNoneWhereTheyAreDamaged) {
+  for (std::string other : {tar_header("train/", 0, '5'), tar_header("__notes__/x.jpg", 0),
+                            tar_header("__notes__", 0)}) {
+    other[110] = '7';
+    check(sample("a", 1) + other + sample("b", 2) + tar_end(), [&](const Source& source) {
+      EXPECT_THAT(describe_all(source),
+                  ElementsAre("image=image 1;label=1 ;", "image=image 2;label=2 ;"));
+      EXPECT_THAT(source.notices(), IsEmpty());
+    });
+  }
+  // A folder's header behind which another one is missing.
+  std::string folder = tar_header("train/", 0, '5');
+  folder[110] = '7';
+  check(sample("a", 1) + folder + std::string(512, 'x') + sample("b", 2) + tar_end(),
+        [&](const Source& source) { EXPECT_EQ(source.size(), 3U); });
+}
+
 TEST_F(TarMembers, ThatAreNoRegularFilesAreNamedInTheFault) {
   const std::string tar =
       sample("a", 1) + tar_member("b.jpg", "B") + tar_member("b.cls", "", '1') +

@@ -153,7 +153,8 @@ namespace source {
 ///   fault when it is read. Where its key comes again in the shard, whose members must then be sorted (tar
 ///   --sort=name), or where it has a link in place of a file, the fault has the byte and what to do;
 /// - after a damaged header the scan continues at the next good one. The sample that lacks a member because of it is a
-///   fault; if none does, one sample is taken to be lost, and is a fault that has its number;
+///   fault; if none does, one sample is taken to be lost, and is a fault that has its number. What is skipped when it is
+///   whole is skipped then, too, where its name and kind leave no doubt;
 /// - in a shard that is cut off, or empty, the sample in which it ends is a fault. The number of samples missing after it
 ///   is unknown, so the records of later shards have other numbers than with the whole shard, and the fingerprint differs.
 ///

@@ -1,6 +1,7 @@
 #include "src/source/webdataset/tar_samples.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <functional>
 #include <map>
@@ -72,6 +73,11 @@ class SampleGrouper {
   }
 
   void add(TarHole&& hole) {
+    if (is_one_member(hole.kind) && is_apple(hole)) {
+      ++shard_.contents.remarks.apple_members;
+      return;
+    }
+    if (is_one_member(hole.kind) && is_note(hole.name)) return;
     const Damage damage{.begin = hole.begin, .end = hole.end, .kind = hole.kind};
     const std::optional<SampleName> name =
         is_apple_member(hole.name) ? std::nullopt : split_name(hole.name);
@@ -120,6 +126,22 @@ class SampleGrouper {
     bool is_hole = false;
     std::vector<Hint> hints{};
   };
+
+  // Whether what is lost is a member, and not the rest of the shard, too.
+  static bool is_one_member(DamageKind kind) noexcept {
+    return kind == DamageKind::bad_header || kind == DamageKind::bad_extended ||
+           kind == DamageKind::sparse;
+  }
+
+  // By the data where the name alone may be what is damaged: of n_1.jpg one bit makes ._1.jpg.
+  bool is_apple(const TarHole& hole) {
+    if (is_apple_member(hole.about)) return true;
+    if (!is_apple_member(hole.name)) return false;
+    const std::string_view folder = std::string_view(hole.name).substr(0, hole.name.rfind('/') + 1);
+    if (hole.kind != DamageKind::bad_header || is_apple_member(folder)) return true;
+    constexpr std::array kAppleDouble{std::byte{0}, std::byte{5}, std::byte{0x16}, std::byte{7}};
+    return std::ranges::equal(file_.at(hole.data, kAppleDouble.size()), kAppleDouble);
+  }
 
   struct PendingLink {
     Hint hint;

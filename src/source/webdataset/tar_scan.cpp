@@ -87,7 +87,7 @@ class TarScanner {
   // Whether the end of the file is marked.
   bool run() {
     if (file_.file_bytes() == 0) {
-      hole_({DamageKind::empty, 0, 0, ""});
+      hole_({.kind = DamageKind::empty});
       return true;
     }
     while (at_ < file_.file_bytes()) {
@@ -147,7 +147,8 @@ class TarScanner {
     }
     const std::uint64_t next = header.has_data() ? data + padded(bytes) : data;
     if (extended_.damaged) {
-      report(DamageKind::bad_extended, next, extended_.pax.path ? std::move(name) : "");
+      report(DamageKind::bad_extended, next, extended_.pax.path ? std::move(name) : "",
+             std::move(header.name));
     } else if (counts && (header.type == 'S' || extended_.pax.sparse)) {
       report(DamageKind::sparse, next, std::move(name));
     } else {
@@ -202,6 +203,7 @@ class TarScanner {
     const TarBlock block = block_at(at_);
     const std::optional<TarHeader> header = parse_tar_header(block);
     std::string name;
+    std::string about_name;
     bool extended = false;
     if (header && has_ustar_magic(block)) {
       // Its name may be what is damaged; it is compared with others, and taken alone only where
@@ -213,19 +215,29 @@ class TarScanner {
       extended = name.find("@LongLink") != name.npos || name.find("PaxHeader") != name.npos;
     }
     std::uint64_t next = behind(header);
+    // Two signs of a folder, which has no data, and the next header in its place: nothing is lost.
+    if (header && has_ustar_magic(block) && header->type == '5' && header->name.ends_with('/') &&
+        next == at_ + kTarBlock && next < file_.file_bytes()) {
+      at_ = next;
+      extended_ = {};
+      return;
+    }
     if (extended && next < file_.file_bytes()) {
       // The header that it was about bears a shortened name.
       const std::uint64_t begin = std::exchange(at_, next);
       const TarBlock about = block_at(next);
       const auto other = parse_tar_header(about);
-      if (has_tar_checksum(about) && other && other->is_file()) next = behind(other);
+      if (has_tar_checksum(about) && other && other->is_file()) {
+        about_name = other->name;
+        next = behind(other);
+      }
       at_ = begin;
       name.clear();
     }
     // The end mark was passed over with what was lost.
     lost_end_ = next == file_.file_bytes();
     lost_at_ = at_;
-    report(DamageKind::bad_header, next, std::move(name));
+    report(DamageKind::bad_header, next, std::move(name), std::move(about_name));
   }
 
   // Where to continue after a header at at_ that cannot be trusted: where its size leads, if that
@@ -292,11 +304,12 @@ class TarScanner {
     return next < file_.file_bytes();
   }
 
-  void report(DamageKind kind, std::uint64_t end, std::string name = {}) {
+  void report(DamageKind kind, std::uint64_t end, std::string name = {}, std::string about = {}) {
     const std::uint64_t begin = extended_.any ? extended_.begin : at_;
+    const std::uint64_t data = at_ + kTarBlock;
     extended_ = {};
     at_ = end;
-    hole_({kind, begin, end, std::move(name)});
+    hole_({kind, begin, end, std::move(name), std::move(about), data});
   }
 
   FileWindow& file_;
