@@ -72,6 +72,52 @@ TEST_F(TarMembers, OfASampleThatDoNotLieSideBySideAreNamedWithTheirOtherPlace) {
   });
 }
 
+// Which options GNU tar has alone, and what does the same with bsdtar, macOS's tar.
+TEST_F(TarMembers, AreFollowedByAdviceForAnyTar) {
+  const std::string command = "find . -type f | LC_ALL=C sort | tar -cf ../shard.tar -T -";
+  const std::string unsorted =
+      tar_member("000.jpg", "A") + sample("001", 1) + tar_member("000.cls", "0") + tar_end();
+  check(unsorted, [&](const Source& source) {
+    const auto advice =
+        AllOf(HasSubstr("tar --sort=name with GNU tar"), HasSubstr(command + " with any"));
+    EXPECT_THAT(describe_all(source).at(0), advice);
+    EXPECT_THAT(text_of_notices(source), advice);
+  });
+  const std::string hard = tar_member("a.jpg", "A") + tar_member("a.cls", "", '1') + tar_end();
+  check(hard, [&](const Source& source) {
+    const auto advice = AllOf(HasSubstr("--hard-dereference with GNU tar"), HasSubstr("cp -RL"));
+    EXPECT_THAT(describe_all(source).at(0), advice);
+    EXPECT_THAT(text_of_notices(source), AllOf(advice, HasSubstr("tar --dereference")));
+  });
+  check(plain_tar(1, "a") + plain_tar(1, "b"), [&](const Source& source) {
+    EXPECT_THAT(describe_all(source).at(1),
+                AllOf(HasSubstr("tar --concatenate"), HasSubstr("GNU tar"),
+                      HasSubstr("@a.tar @b.tar with bsdtar")));
+  });
+  check(tar_member("a.jpg", "A", 'S') + tar_end(), [&](const Source& source) {
+    EXPECT_THAT(describe_all(source).at(0), AllOf(HasSubstr("without --sparse with GNU tar"),
+                                                  HasSubstr("with --no-read-sparse with bsdtar")));
+  });
+
+  const TemporaryFolder folder;
+  for (const char* name : {"1", "10", "1-2", "2", "b/1", "b", "ab", "aB", "1_2"}) {
+    std::filesystem::create_directories((folder / "data" / name).parent_path());
+    for (const char* extension : {"jpg", "cls", "seg.png"})
+      folder.write(fmt::format("data/{}.{}", name, extension), "7");
+  }
+  for (const std::string tar : {"tar", "bsdtar"}) {
+    if (std::system((tar + " --version > /dev/null 2>&1").c_str()) != 0) continue;
+    std::string with = command;
+    with.replace(with.find("tar -cf"), 3, tar);
+    ASSERT_EQ(std::system(fmt::format("cd '{}' && {}", (folder / "data").string(), with).c_str()),
+              0);
+    const SourcePtr source = source::webdataset(folder / "shard.tar");
+    EXPECT_EQ(source->size(), 9U) << tar;
+    EXPECT_THAT(source->notices(), IsEmpty()) << tar;
+    std::filesystem::remove(folder / "shard.tar");
+  }
+}
+
 TEST_F(TarMembers, OfAWholeSampleWithAKeyThatComesAgainAreReadAndSaid) {
   const std::string tar = sample("a", 1) + sample("b", 2) + sample("a", 3) + sample("a/x", 4) +
                           sample("a", 5) + tar_end();

@@ -150,8 +150,8 @@ namespace source {
 ///
 /// Damaged data are a fault of the sample that they are in, and no other sample moves:
 /// - a sample without a required member, with two of them, or with one that is no integer keeps its number and is a
-///   fault when it is read. Where its key comes again in the shard, whose members must then be sorted (tar
-///   --sort=name), or where it has a link in place of a file, the fault has the byte and what to do;
+///   fault when it is read. Where its key comes again in the shard, whose members must then be packed in the order of
+///   their names, or where it has a link in place of a file, the fault has the byte and what to do;
 /// - after a damaged header the scan continues at the next good one. The sample that lacks a member because of it is a
 ///   fault; if none does, one sample is taken to be lost, and is a fault that has its number. What is skipped when it is
 ///   whole is skipped then, too, where its name and kind leave no doubt;

@@ -112,8 +112,8 @@ struct Again {
     return {.text = fmt::format(
                 "{}: {} of {} samples have keys that come more than once, such as {}; {}",
                 where.text(), samples, of, first,
-                is_fault ? "the members of one sample must lie side by side: pack the shard with "
-                           "tar --sort=name"
+                is_fault ? fmt::format("the members of one sample must lie side by side: {}",
+                                       kPackSorted)
                          : "each is a sample of its own"),
             .is_warning = is_fault};
   }
@@ -153,11 +153,11 @@ std::vector<Notice> tar_notices(const ShardSet& shards, const RecordLacks& lacks
          .is_warning = true});
   if (again.samples > 0) notices.push_back(again.notice());
   if (missed.where.count() > 0)
-    notices.push_back(
-        {.text = missed.text() +
-                 ", and samples lack members because of it; to pack the files that links "
-                 "lead to, use tar --dereference --hard-dereference",
-         .is_warning = true});
+    notices.push_back({.text = fmt::format("{}, and samples lack members because of it; to pack "
+                                           "the files that links lead to, use "
+                                           "tar --dereference; for hard links {}",
+                                           missed.text(), kPackHardLinks),
+                       .is_warning = true});
   if (others.where.count() > 0)
     notices.push_back({.text = others.text() + "; no sample lacks a member because of it"});
   if (apple.members > 0)

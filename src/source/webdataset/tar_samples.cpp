@@ -403,13 +403,16 @@ std::string describe_tar_damage(const Damage& damage) {
     case DamageKind::zeros:
       return fmt::format(
           "zeros where a tar header is expected, and more data after them; bytes {} to {} are "
-          "lost, or "
-          "several tar files were joined, which has to be done with tar --concatenate",
+          "lost, or several tar "
+          "files were joined, which has to be done with tar --concatenate, one at a time, with GNU "
+          "tar, or tar -cf "
+          "joined.tar @a.tar @b.tar with bsdtar",
           damage.begin, damage.end);
     case DamageKind::empty:
       return "the shard is empty (0 bytes)";
     case DamageKind::sparse:
-      return "a sparse file, which only tar itself can read; pack the shard without --sparse";
+      return "a sparse file, which only tar itself can read; pack the shard without --sparse with "
+             "GNU tar, with --no-read-sparse with bsdtar";
     case DamageKind::none:
       break;
   }
@@ -420,15 +423,12 @@ std::string describe_tar_hint(const Hint& hint, std::string_view key, std::uint6
   switch (hint.kind) {
     case HintKind::key_again:
       return fmt::format(
-          "the key {} {} at byte {}: members of one sample must lie side by side; pack the shard "
-          "with tar --sort=name",
+          "the key {} {} at byte {}: members of one sample must lie side by side; {}",
           core::printable(key, kMostShownName), hint.at > begin ? "comes again" : "came before,",
-          hint.at);
+          hint.at, kPackSorted);
     case HintKind::hard_link:
-      return fmt::format(
-          "there is a hard link at byte {}, which has no data: pack the shard with "
-          "tar --hard-dereference",
-          hint.at);
+      return fmt::format("there is a hard link at byte {}, which has no data: {}", hint.at,
+                         kPackHardLinks);
     case HintKind::symbolic_link:
       return fmt::format(
           "there is a symbolic link at byte {}, which has no data: pack the shard "

@@ -34,6 +34,14 @@ struct SampleName {
 /// Names in messages are cut off here: a pax header may hold one of a megabyte.
 inline constexpr std::size_t kMostShownName = 200;
 
+/// What to do, with GNU tar and with others: macOS has bsdtar, which knows neither --sort nor --hard-dereference.
+inline constexpr std::string_view kPackSorted =
+    "pack the files in the order of their names: tar --sort=name with GNU tar, or find . -type f | "
+    "LC_ALL=C sort | "
+    "tar -cf ../shard.tar -T - with any";
+inline constexpr std::string_view kPackHardLinks =
+    "tar --hard-dereference with GNU tar, or pack a copy of the folder that cp -RL has made";
+
 /// The samples of a tar file: neighbouring members with one key. `labels` names extensions,
 /// alternatives separated by a blank, whose members are read as integers.
 ///
