@@ -7,6 +7,7 @@
 
 #include <penstock/source/shards.hpp>
 
+#include "src/source/webdataset/tar_notices.hpp"
 #include "tests/source/shards.hpp"
 
 namespace penstock {
@@ -256,6 +257,29 @@ TEST_F(TarMembers, ThatAreManyLinksMakeNoLongFault) {
               AllOf(HasSubstr("comes again"), HasSubstr("at byte 1024"), HasSubstr("at byte 1536"),
                     Not(HasSubstr("at byte 2048")), HasSubstr("; and 4998 more links")));
   EXPECT_LT(many.size(), 1500U);
+}
+
+TEST_F(TarMembers, ThatAreManyLinksAreLookedForOnceASample) {
+  source::ShardContents contents;
+  contents.keys = {"a", "b"};
+  contents.extensions = {"jpg"};
+  contents.members = {{.begin = 512, .bytes = 1}, {.begin = 1024, .bytes = 1}};
+  contents.first_member_ends = {1, 2};
+  contents.remarks.hard_links = 200;
+  for (std::uint64_t i = 0; i < 200; ++i)
+    contents.hints.push_back({i / 100, 512 * i, source::HintKind::hard_link});
+  std::vector<source::ShardIndex> indexes;
+  indexes.push_back(source::ShardIndex::of_encoded(
+      source::ShardIndex::encode(source::ShardKind::tar, {1 << 20, 0}, 2, contents)));
+  const source::ShardSet shards({"a.tar"}, std::move(indexes),
+                                std::make_shared<const storage::Storage>());
+  int calls = 0;
+  const auto lacks = [&](std::size_t, std::uint64_t) {
+    ++calls;
+    return false;
+  };
+  EXPECT_THAT(source::tar_notices(shards, lacks, lacks), SizeIs(1));
+  EXPECT_EQ(calls, 2);
 }
 
 TEST_F(TarMembers, WithLongNamesMakeNoLongFault) {

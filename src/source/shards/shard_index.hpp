@@ -128,7 +128,8 @@ class ShardIndex {
                                                      std::uint64_t records,
                                                      const ShardContents& contents);
   /// Takes the bytes of an index file over; nothing if they are none of this version, or damaged.
-  /// Numbers in it that lead outside of it, which no checksum excludes, never do.
+  /// Numbers in it that lead outside of it, which no checksum excludes, never do; and of nothing it has more than it has
+  /// room for.
   [[nodiscard]] static std::optional<ShardIndex> decode(std::unique_ptr<std::byte[]> bytes,
                                                         std::size_t size);
   /// Of what encode() made.

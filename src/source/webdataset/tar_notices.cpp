@@ -1,5 +1,6 @@
 #include "src/source/webdataset/tar_notices.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -75,10 +76,12 @@ bool has_links(const ShardRemarks& remarks) noexcept {
 
 // Whether a link is where a sample lacks a member, or is all there is of a sample.
 bool is_missed(const ShardIndex& index, std::size_t shard, const RecordLacks& lacks_any) {
+  std::optional<std::uint64_t> before;  // a sample may have thousands of links, and of members
   for (std::uint64_t i = 0; i < index.hints(); ++i) {
     const Hint hint = index.hint(i);
-    if (hint.kind == HintKind::key_again) continue;
+    if (hint.kind == HintKind::key_again || before == hint.record) continue;
     if (hint.record >= index.records() || lacks_any(shard, hint.record)) return true;
+    before = hint.record;
   }
   return false;
 }
@@ -93,9 +96,13 @@ struct Again {
   void add(const ShardSet& shards, std::size_t shard, const RecordLacks& lacks) {
     const ShardIndex& index = shards.index(shard);
     std::uint64_t here = 0;
+    std::optional<std::uint64_t> before;
     for (std::uint64_t i = 0; i < index.hints(); ++i) {
       const Hint hint = index.hint(i);
-      if (hint.kind != HintKind::key_again || hint.record >= index.records()) continue;
+      if (hint.kind != HintKind::key_again || hint.record >= index.records() ||
+          before == hint.record)
+        continue;
+      before = hint.record;
       if (first.empty())
         first = fmt::format("{} comes again at byte {}",
                             core::printable(index.key(hint.record), kMostShownName), hint.at);
