@@ -20,6 +20,7 @@ using test::tar_header;
 using test::tar_member;
 using test::TemporaryFolder;
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -422,6 +423,26 @@ TEST_F(TarMembers, OfArchivesThatEndInAnotherValidWayAreAllThereIs) {
   check(whole + global, [&](const Source& source) {
     EXPECT_THAT(describe_all(source), SizeIs(1));
     EXPECT_THAT(text_of_notices(source), HasSubstr("no end-of-archive marker"));
+  });
+}
+
+// POSIX lets a tar write its last record as its buffer is: behind the end mark lies what it wrote one record before.
+TEST_F(TarMembers, ThatAreLeftOverBehindTheEndMarkAreNone) {
+  constexpr std::size_t kRecord = 10240;
+  std::string tar;
+  for (int i = 0; i < 6; ++i) tar += sample(fmt::format("{}", i), i);
+  tar += tar_end();
+  ASSERT_GT(tar.size(), kRecord);
+  const std::string left = tar.substr(tar.size() - kRecord, 2 * kRecord - tar.size());
+  check(tar + left, [&](const Source& source) {
+    EXPECT_THAT(describe_all(source), AllOf(SizeIs(6), Each(Not(HasSubstr("fault")))));
+    EXPECT_THAT(text_of_notices(source), IsEmpty());
+  });
+  // Anything else is another file that was joined to it.
+  std::string other = left;
+  other[other.find("image")] = 'I';
+  check(tar + other, [&](const Source& source) {
+    EXPECT_THAT(describe_all(source).at(6), HasSubstr("zeros where a tar header is expected"));
   });
 }
 

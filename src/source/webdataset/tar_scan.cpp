@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -289,6 +290,17 @@ class TarScanner {
     return file_.file_bytes();
   }
 
+  // POSIX lets a tar write its last record, usually of 20 blocks, as its buffer is: behind the end mark lies what it wrote
+  // one record before. GNU tar, bsdtar and Python's tarfile do not look at it.
+  bool is_left_over(std::uint64_t from) {
+    constexpr std::uint64_t kRecord = 20 * kTarBlock;
+    const std::uint64_t end = file_.file_bytes();
+    if (end % kRecord != 0 || from >= end || end - from >= kRecord || from < kRecord) return false;
+    const auto rest = file_.at(from, end - from);
+    const std::vector<std::byte> left(rest.begin(), rest.end());
+    return std::ranges::equal(file_.at(from - kRecord, left.size()), left);
+  }
+
   // Two zero blocks end a tar file. If there are good headers behind them, or if there is but one
   // and anything behind it, a stretch was lost; or several files were joined, which the usual
   // readers do not see.
@@ -296,7 +308,7 @@ class TarScanner {
     const std::uint64_t second = at_ + kTarBlock;
     const bool is_end = second >= file_.file_bytes() || is_zero(file_.at(second, kTarBlock));
     const std::uint64_t next = next_header(second);
-    if (next == file_.file_bytes() && is_end) {
+    if (is_end && (next == file_.file_bytes() || is_left_over(second + kTarBlock))) {
       report_unfinished();
       return false;
     }
