@@ -352,9 +352,9 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
                         damage_records_.may_differ() && extension_ends_.size() <= members &&
                         (hint_records_.may_differ() || hint_ats_.may_differ()) &&
                         (kind_ == ShardKind::tokens || records_ <= members + damages);
-  // Nor do members and hints that belong to many records, or come again and again.
+  // Nor do members and hints that belong to many records, or come again and again; and documents end one behind the other.
   const bool is_ordered = has_room && never_falls(member_ends_) && never_falls(damage_records_) &&
-                          never_falls(hint_records_);
+                          never_falls(hint_records_) && never_falls(record_ends_);
   return is_ordered && (key_ends_.size() == 0 || one_each(key_ends_, records_)) &&
          (kind_ == ShardKind::tokens
               ? one_each(record_ends_, records_)
