@@ -201,6 +201,21 @@ TEST_F(TarMembers, OfASampleAreNotTakenForMacOssWhereTheirNamesAreDamaged) {
   });
 }
 
+// A stretch may hold two damaged members: what makes no sample, and what makes one.
+TEST_F(TarMembers, BehindOneThatIsLeftOutAreNotLeftOutWithIt) {
+  const std::string pax = tar_member("PaxHeader/._b.jpg", "17 path=._b.jpg\n", 'x');
+  for (const std::string& first :
+       {tar_member("._b.jpg", apple_double()), tar_member("__MACOSX/b.jpg", "x"),
+        tar_member("__notes__/b.jpg", "x"), pax + tar_member("._b.jpg", apple_double())})
+    for (const std::size_t damaged_at : {110U, 133U}) {
+      std::string both = first + tar_member("b.jpg", "B");
+      both[damaged_at] = '7';
+      both[first.size() + 110] = '7';
+      check(tar_member("a.jpg", "A") + both + tar_member("c.jpg", "C") + tar_end(),
+            [&](const Source& source) { EXPECT_EQ(source.size(), 3U) << damaged_at; });
+    }
+}
+
 TEST_F(TarMembers, ThatMakeNoSampleMakeNoneWhereTheyAreDamaged) {
   for (std::string other : {tar_header("train/", 0, '5'), tar_header("__notes__/x.jpg", 0),
                             tar_header("__notes__", 0)}) {

@@ -73,11 +73,11 @@ class SampleGrouper {
   }
 
   void add(TarHole&& hole) {
-    if (is_one_member(hole.kind) && is_apple(hole)) {
+    if (is_apple(hole) && (is_one_member(hole) || is_before_its_file(hole))) {
       ++shard_.contents.remarks.apple_members;
       return;
     }
-    if (is_one_member(hole.kind) && is_note(hole.name)) return;
+    if (is_note(hole.name) && is_one_member(hole)) return;
     const Damage damage{.begin = hole.begin, .end = hole.end, .kind = hole.kind};
     const std::optional<SampleName> name =
         is_apple_member(hole.name) ? std::nullopt : split_name(hole.name);
@@ -127,20 +127,34 @@ class SampleGrouper {
     std::vector<Hint> hints{};
   };
 
-  // Whether what is lost is a member, and not the rest of the shard, too.
-  static bool is_one_member(DamageKind kind) noexcept {
+  // Whether what is lost is a member, and neither the rest of the shard nor what lies behind the member, too.
+  static bool is_one_member(const TarHole& hole) noexcept {
+    return is_damaged_member(hole.kind) && hole.is_alone;
+  }
+  static bool is_damaged_member(DamageKind kind) noexcept {
     return kind == DamageKind::bad_header || kind == DamageKind::bad_extended ||
            kind == DamageKind::sparse;
   }
 
   // By the data where the name alone may be what is damaged: of n_1.jpg one bit makes ._1.jpg.
   bool is_apple(const TarHole& hole) {
+    if (!is_damaged_member(hole.kind)) return false;
     if (is_apple_member(hole.about)) return true;
     if (!is_apple_member(hole.name)) return false;
     const std::string_view folder = std::string_view(hole.name).substr(0, hole.name.rfind('/') + 1);
     if (hole.kind != DamageKind::bad_header || is_apple_member(folder)) return true;
     constexpr std::array kAppleDouble{std::byte{0}, std::byte{5}, std::byte{0x16}, std::byte{7}};
     return std::ranges::equal(file_.at(hole.data, kAppleDouble.size()), kAppleDouble);
+  }
+
+  // macOS puts "._a.jpg" in front of "a.jpg": where that follows, nothing else was lost.
+  bool is_before_its_file(const TarHole& hole) {
+    const auto block = file_.at(hole.end, kTarBlock);
+    if (block.size() < kTarBlock) return false;
+    const auto next = parse_tar_header(block.first<kTarBlock>());
+    const std::size_t last = hole.name.rfind('/') + 1;
+    return next && hole.name.compare(last, 2, "._") == 0 &&
+           next->name == hole.name.substr(0, last) + hole.name.substr(last + 2);
   }
 
   struct PendingLink {

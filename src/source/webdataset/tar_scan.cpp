@@ -223,6 +223,7 @@ class TarScanner {
       extended_ = {};
       return;
     }
+    bool is_alone = header && next == behind_data(*header);
     if (extended && next < file_.file_bytes()) {
       // The header that it was about bears a shortened name.
       const std::uint64_t begin = std::exchange(at_, next);
@@ -231,6 +232,7 @@ class TarScanner {
       if (has_tar_checksum(about) && other && other->is_file()) {
         about_name = other->name;
         next = behind(other);
+        is_alone = is_alone && next == behind_data(*other);
       }
       at_ = begin;
       name.clear();
@@ -238,7 +240,13 @@ class TarScanner {
     // The end mark was passed over with what was lost.
     lost_end_ = next == file_.file_bytes();
     lost_at_ = at_;
-    report(DamageKind::bad_header, next, std::move(name), std::move(about_name));
+    report(DamageKind::bad_header, next, std::move(name), std::move(about_name), is_alone);
+  }
+
+  // Where the header at at_ says that its member ends.
+  std::uint64_t behind_data(const TarHeader& header) const noexcept {
+    const std::uint64_t step = header.has_data() ? padded(header.bytes) : 0;
+    return step > left() ? UINT64_MAX : at_ + kTarBlock + step;
   }
 
   // Where to continue after a header at at_ that cannot be trusted: where its size leads, if that
@@ -316,12 +324,13 @@ class TarScanner {
     return next < file_.file_bytes();
   }
 
-  void report(DamageKind kind, std::uint64_t end, std::string name = {}, std::string about = {}) {
+  void report(DamageKind kind, std::uint64_t end, std::string name = {}, std::string about = {},
+              bool is_alone = true) {
     const std::uint64_t begin = extended_.any ? extended_.begin : at_;
     const std::uint64_t data = at_ + kTarBlock;
     extended_ = {};
     at_ = end;
-    hole_({kind, begin, end, std::move(name), std::move(about), data});
+    hole_({kind, begin, end, std::move(name), std::move(about), data, is_alone});
   }
 
   FileWindow& file_;

@@ -28,6 +28,7 @@ struct TarHole {
   std::string name;        ///< of the member that begins here, as far as it can be told; else empty
   std::string about;       ///< in the good header of a member whose full name was lost; else empty
   std::uint64_t data = 0;  ///< where the member's data begin behind a damaged header
+  bool is_alone = true;    ///< the stretch ends where that member does, as its header says
 };
 
 /// Walks through a tar file and calls `entry` or `hole` for each member or damaged stretch, in their
