@@ -226,6 +226,12 @@ TEST_F(TarMembers, ThatMakeNoSampleMakeNoneWhereTheyAreDamaged) {
       EXPECT_THAT(source.notices(), IsEmpty());
     });
   }
+  // In a shard that is larger than what is looked at at once.
+  std::string early = tar_header("train/", 0, '5');
+  early[110] = '7';
+  check(sample("a", 1) + early + tar_member("b.jpg", std::string(400'000, 'B')) +
+            tar_member("b.cls", "2") + sample("c", 3) + tar_end(),
+        [&](const Source& source) { EXPECT_EQ(source.size(), 3U); });
   // A folder's header behind which another one is missing.
   std::string folder = tar_header("train/", 0, '5');
   folder[110] = '7';

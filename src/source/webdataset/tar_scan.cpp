@@ -206,7 +206,9 @@ class TarScanner {
     std::string name;
     std::string about_name;
     bool extended = false;
-    if (header && has_ustar_magic(block)) {
+    const bool is_ustar = header && has_ustar_magic(block);
+    const bool is_folder = is_ustar && header->type == '5' && header->name.ends_with('/');
+    if (is_ustar) {
       // Its name may be what is damaged; it is compared with others, and taken alone only where
       // nothing else is known.
       name = extended_.pax.path    ? *extended_.pax.path
@@ -217,8 +219,7 @@ class TarScanner {
     }
     std::uint64_t next = behind(header);
     // Two signs of a folder, which has no data, and the next header in its place: nothing is lost.
-    if (header && has_ustar_magic(block) && header->type == '5' && header->name.ends_with('/') &&
-        next == at_ + kTarBlock && next < file_.file_bytes()) {
+    if (is_folder && next == at_ + kTarBlock && next < file_.file_bytes()) {
       at_ = next;
       extended_ = {};
       return;
