@@ -19,6 +19,7 @@ namespace penstock {
 namespace {
 
 using namespace testing_images;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -453,6 +454,26 @@ TEST_F(IndexFile, GivesNothingThatIsDamaged) {
   }
   write("");
   EXPECT_EQ(MemoryJpegIndex().load(file()), 0U);
+}
+
+TEST_F(IndexFile, RefusesAnotherVersionByName) {
+  index_.save(file());
+  std::ifstream in(file(), std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const std::size_t at = bytes.find('1');
+  ASSERT_EQ(bytes.substr(0, at + 2), "penstock jpeg index 1\n");
+  for (const char version : {'0', '2', '9'}) {
+    bytes[at] = version;
+    write(bytes);
+    MemoryJpegIndex other;
+    EXPECT_THAT([&] { other.load(file()); },
+                ThrowsMessage<Error>(AllOf(HasSubstr(file().string()),
+                                           HasSubstr(std::string("version ") + version),
+                                           HasSubstr("expected version 1"))));
+    EXPECT_THAT([&] { other.load_bytes(std::as_bytes(std::span(bytes)), "taken"); },
+                ThrowsMessage<Error>(HasSubstr("taken: ")));
+    EXPECT_EQ(other.size(), 0U);
+  }
 }
 
 TEST_F(IndexFile, RefusesAnotherFile) {

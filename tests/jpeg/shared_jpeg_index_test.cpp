@@ -173,6 +173,18 @@ TEST_F(SharedJpegIndexTest, WhatOthersMayWriteToIsRefused) {
       ThrowsMessage<Error>(AllOf(HasSubstr("is another user's"), HasSubstr("name another"))));
 }
 
+TEST_F(SharedJpegIndexTest, AnotherVersionIsRefusedByName) {
+  { const SharedJpegIndex index(path_, 64 << 10); }
+  std::string mark(16, '\0');
+  std::ifstream(path_, std::ios::binary).read(mark.data(), 16);
+  const std::size_t at = mark.find('1');
+  ASSERT_EQ(mark.substr(0, at + 2), "pnstk shared 1\n");
+  mark[at] = '2';
+  std::fstream(path_, std::ios::binary | std::ios::in | std::ios::out) << mark;
+  EXPECT_THAT([&] { SharedJpegIndex index(path_); },
+              ThrowsMessage<Error>(AllOf(HasSubstr(path_.string()), HasSubstr("kind or version"))));
+}
+
 TEST_F(SharedJpegIndexTest, OtherFilesAreRefusedByName) {
   std::ofstream(path_) << "penstock jpeg index 1\n";
   EXPECT_THAT([&] { SharedJpegIndex index(path_); },

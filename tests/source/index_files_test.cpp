@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -13,7 +15,9 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/shards.hpp>
+#include <penstock/source/tokens.hpp>
 
+#include "tests/source/index_file.hpp"
 #include "tests/source/shards.hpp"
 
 namespace penstock {
@@ -270,6 +274,69 @@ TEST_F(IndexFiles, LeaveNothingOfProcessesThatWereKilled) {
   fs::last_write_time(data_ / "a.tar.penstock-index.tmp.0123456789abcdef", old);
   EXPECT_EQ(open()->size(), 3U);
   EXPECT_THAT(names(data_.path()), ElementsAre("a.tar", kIndex, "b.tar.penstock-index.tmp.fresh"));
+}
+
+struct IndexedKind {
+  std::string name;
+  std::string contents;
+  std::function<SourcePtr(const fs::path&)> open;
+};
+
+std::vector<IndexedKind> indexed_kinds() {
+  return {{"a.tar", plain_tar(3), [](const fs::path& path) { return source::webdataset(path); }},
+          {"a.tfrecord",
+           test::frame(test::plain_example("A", 1)) + test::frame(test::plain_example("B", 2)),
+           [](const fs::path& path) { return source::tfrecord(path); }},
+          {"a.bin", std::string("\1\0\0\0\2\0", 6),
+           [](const fs::path& path) { return source::token_files(path, {.document_end = 0}); }}};
+}
+
+TEST_F(IndexFiles, OfAnotherVersionAreMadeAgainWhateverTheyAreOf) {
+  for (const IndexedKind& kind : indexed_kinds()) {
+    SCOPED_TRACE(kind.name);
+    const auto path = data_.write(kind.name, kind.contents);
+    const SourcePtr source = kind.open(path);
+    const std::string index = kind.name + ".penstock-index";
+    const std::string good = test::read_text(data_ / index);
+    std::uint32_t version = 0;
+    std::memcpy(&version, good.data() + test::kIndexVersionAt, sizeof version);
+    ASSERT_GT(version, 0U);
+    ASSERT_LT(version, 100U);
+    for (const std::uint32_t other : {version - 1, version + 1, 0U, UINT32_MAX}) {
+      std::string changed = good;
+      std::memcpy(changed.data() + test::kIndexVersionAt, &other, sizeof other);
+      test::seal_index(std::as_writable_bytes(std::span(changed)));
+      ASSERT_NE(changed, good);
+      test::rewrite(data_, index, changed);
+      EXPECT_EQ(kind.open(path)->fingerprint(), source->fingerprint());
+      EXPECT_EQ(test::read_text(data_ / index), good) << "version " << other;
+    }
+    // With the checksums written anew, and the version that it had, it is used.
+    std::string same = good;
+    test::seal_index(std::as_writable_bytes(std::span(same)));
+    EXPECT_EQ(same, good);
+  }
+}
+
+// Each label takes room for each record.
+TEST_F(IndexFiles, HandOnAFewLabelsAndNotThousands) {
+  const auto path = data_.write("a.tar", plain_tar(3));
+  (void)open();
+  const auto decoded = [&] {
+    const std::string file = test::read_text(data_ / kIndex);
+    return source::ShardIndex::of_encoded(std::as_bytes(std::span(file)));
+  };
+  const source::ShardStamp stamp = decoded().stamp();
+  source::ShardContents contents;
+  contents.first_member_ends = {1};
+  contents.members = {{.begin = 512, .bytes = 1}};
+  for (int i = 0; i < 1000; ++i)
+    contents.labels.push_back({fmt::format("l{}", i), {source::LabelState::missing}, {0}});
+  const auto bytes = source::ShardIndex::encode(source::ShardKind::tar, stamp, 1, contents);
+  test::rewrite(data_, kIndex, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  EXPECT_EQ(open()->size(), 3U);
+  EXPECT_LT(decoded().label_names().size(), 100U);
+  EXPECT_GT(decoded().label_names().size(), 16U);
 }
 
 TEST_F(IndexFiles, KeepTheNumbersOfARecordWhereverTheyAre) {

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/source/index_file.hpp"
+
 namespace penstock::source {
 namespace {
 
@@ -110,16 +112,24 @@ TEST(ShardIndex, NoticesEveryFlippedBitAndEveryCut) {
 // leave them: nothing may be read that lies outside.
 TEST(ShardIndex, NeverLeadsOutsideOfItself) {
   ShardContents wild = contents();
-  wild.first_member_ends = {3, 1, 1000};
+  wild.first_member_ends = {1, 1, 1000};
   wild.members[0] = {1'000'448, 1, 99};
   wild.members[1] = {512, UINT64_MAX, 0};
   const auto index = decode(ShardIndex::encode(ShardKind::tar, kStamp, 3, wild));
   ASSERT_TRUE(index);
-  EXPECT_EQ(index->members(1).last, 0U);
   EXPECT_EQ(index->members(2).last, 0U);
   EXPECT_EQ(index->member(0).bytes, 0U);
   EXPECT_EQ(index->member(1).bytes, 0U);
   EXPECT_EQ(index->extension(99), "");
+
+  // Each record with all members, or the same hints again and again, would take for ever.
+  wild.first_member_ends = {3, 1, 3};
+  EXPECT_FALSE(decode(ShardIndex::encode(ShardKind::tar, kStamp, 3, wild)));
+  wild.first_member_ends = {3, 3, 3};
+  wild.hints = {{1, 512, HintKind::hard_link}, {0, 512, HintKind::hard_link}};
+  EXPECT_FALSE(decode(ShardIndex::encode(ShardKind::tar, kStamp, 3, wild)));
+  std::swap(wild.hints[0], wild.hints[1]);
+  EXPECT_TRUE(decode(ShardIndex::encode(ShardKind::tar, kStamp, 3, wild)));
 
   ShardContents uneven = contents();
   uneven.keys.pop_back();
@@ -128,6 +138,58 @@ TEST(ShardIndex, NeverLeadsOutsideOfItself) {
   uneven.labels[0].values.pop_back();
   EXPECT_FALSE(decode(ShardIndex::encode(ShardKind::tar, kStamp, 3, uneven)));
   EXPECT_FALSE(decode(ShardIndex::encode(ShardKind::tar, kStamp, 4, contents())));
+}
+
+// An index of columns of equal numbers, which take no room whatever their count, under good checksums.
+std::vector<std::byte> made_of(ShardKind kind, std::uint64_t records,
+                               std::span<const test::IndexSection> sections) {
+  return test::index_file(kind, kStamp, records, sections);
+}
+
+// Columns of no width have any count: what a shard of a megabyte cannot hold must not be gone through.
+TEST(ShardIndex, IsRefusedWhereItHasMoreOfAnythingThanItCanHold) {
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
+  const auto refused = [](ShardKind kind, std::uint64_t records,
+                          const std::vector<test::IndexSection>& sections) {
+    return !decode(made_of(kind, records, sections));
+  };
+  enum : std::uint32_t { key_ends = 2, member_ends, begins, sizes, kinds, flags };
+  const auto members = [](std::uint64_t count) {
+    return std::vector<test::IndexSection>{
+        {begins, 0, count, 1}, {sizes, 0, count, 1}, {kinds, 0, count, 0}, {flags, 0, count, 0}};
+  };
+  const auto with = [](std::vector<test::IndexSection> sections,
+                       std::initializer_list<test::IndexSection> more) {
+    sections.insert(sections.end(), more);
+    return sections;
+  };
+  for (const std::uint64_t count : {std::uint64_t{2}, std::uint64_t{1000}, kMany}) {
+    SCOPED_TRACE(count);
+    EXPECT_TRUE(refused(ShardKind::tfrecord, count, members(count)));
+    EXPECT_TRUE(refused(ShardKind::tar, 1, with(members(count), {{member_ends, 0, 1, count}})));
+    EXPECT_TRUE(refused(ShardKind::tar, count, {{member_ends, 0, count, 0}}));
+    EXPECT_TRUE(refused(ShardKind::tar, count, with(members(1), {{member_ends, 0, count, 1}})));
+    // Damages, hints and extensions.
+    EXPECT_TRUE(refused(ShardKind::tar, 1,
+                        with(members(1), {{member_ends, 0, 1, 1},
+                                          {20, 0, count, 0},
+                                          {21, 0, count, 0},
+                                          {22, 0, count, 0},
+                                          {23, 0, count, 1}})));
+    EXPECT_TRUE(refused(
+        ShardKind::tar, 1,
+        with(members(1),
+             {{member_ends, 0, 1, 1}, {24, 0, count, 0}, {25, 0, count, 0}, {26, 0, count, 1}})));
+    EXPECT_TRUE(
+        refused(ShardKind::tar, 1, with(members(1), {{member_ends, 0, 1, 1}, {9, 0, count, 0}})));
+    EXPECT_TRUE(refused(ShardKind::tokens, count, {{50, 0, count, 7}}));
+  }
+  // One of each is none too many.
+  EXPECT_FALSE(refused(ShardKind::tfrecord, 1, members(1)));
+  EXPECT_FALSE(refused(ShardKind::tokens, 1, {{50, 0, 1, 7}}));
+  EXPECT_FALSE(refused(
+      ShardKind::tar, 1,
+      with(members(1), {{member_ends, 0, 1, 1}, {24, 0, 1, 0}, {25, 0, 1, 0}, {26, 0, 1, 1}})));
 }
 
 TEST(ShardIndex, TakesAboutSevenBytesForATfRecord) {

@@ -173,8 +173,12 @@ TEST(Tokens, AnIndexThatSomebodyMadeLosesNoDocument) {
   const std::vector<Text> all{{1, 0}, {2, 3, 0}, {4}};
   EXPECT_EQ(texts_of(*token_files(path, {.document_end = 0})), all);
   const storage::FileStamp stamp = *storage::Storage().stat(path);
-  for (const std::vector<std::uint64_t>& ends :
-       {std::vector<std::uint64_t>{}, {2, 5}, {2, 5, 7}, {6, 6, 6, 6, 6, 6, 6}}) {
+  for (const std::vector<std::uint64_t>& ends : {std::vector<std::uint64_t>{},
+                                                 {2, 5},
+                                                 {2, 5, 7},
+                                                 {6, 6, 6, 6, 6, 6, 6},
+                                                 {5, 2, 6},
+                                                 {2, 500, 6}}) {
     source::ShardContents contents;
     contents.record_ends = ends;
     contents.found_with = "document_end 0, dtype u16, offset 0";

@@ -150,16 +150,17 @@ namespace source {
 ///
 /// Damaged data are a fault of the sample that they are in, and no other sample moves:
 /// - a sample without a required member, with two of them, or with one that is no integer keeps its number and is a
-///   fault when it is read. Where its key comes again in the shard, whose members must then be sorted (tar
-///   --sort=name), or where it has a link in place of a file, the fault has the byte and what to do;
+///   fault when it is read. Where its key comes again in the shard, whose members must then be packed in the order of
+///   their names, or where it has a link in place of a file, the fault has the byte and what to do;
 /// - after a damaged header the scan continues at the next good one. The sample that lacks a member because of it is a
-///   fault; if none does, one sample is taken to be lost, and is a fault that has its number;
+///   fault; if none does, one sample is taken to be lost, and is a fault that has its number. What is skipped when it is
+///   whole is skipped then, too, where its name and kind leave no doubt;
 /// - in a shard that is cut off, or empty, the sample in which it ends is a fault. The number of samples missing after it
 ///   is unknown, so the records of later shards have other numbers than with the whole shard, and the fingerprint differs.
 ///
 /// Source::notices() has a warning of shards without an end-of-archive marker, which may have been cut between two
-/// members (some writers leave it out), of links and devices that were skipped, and of keys that come again where
-/// samples lack a member because of it; and it has the number of members that macOS added.
+/// members (some writers leave it out), and of links, devices and keys that come again where samples lack a member
+/// because of it. It has the number of other links and devices that were skipped, and of members that macOS added.
 ///
 /// A record's key is that of its members, its label the value of the integer field named "label", and its size the bytes
 /// of the other fields. The fingerprint covers the fields, and the shards' names, sizes and members, but neither the

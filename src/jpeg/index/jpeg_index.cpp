@@ -17,10 +17,12 @@
 #include <penstock/jpeg/jpeg_index.hpp>
 
 #include "src/core/output_file.hpp"
+#include "src/core/printable.hpp"
 
 namespace penstock {
 namespace {
 
+// The last digit is the version.
 constexpr std::string_view kFileMark = "penstock jpeg index 1\n";
 constexpr std::string_view kExtension = ".jpegindex";
 // An index of more is not one of ours.
@@ -238,6 +240,14 @@ std::size_t JpegIndexStore::load_stream(std::istream& in, const std::string& nam
   };
   if (in) in.read(mark.data(), static_cast<std::streamsize>(mark.size()));
   require_no_error();
+  constexpr std::size_t kVersionAt = kFileMark.size() - 2;
+  if (in && mark != kFileMark && mark.starts_with(kFileMark.substr(0, kVersionAt)))
+    throw Error(
+        fmt::format("{}: it holds JPEG indices of version {}; expected version {}: have them made "
+                    "again, by decoding or by "
+                    "penstock-prepare",
+                    name, core::printable(mark.substr(kVersionAt, mark.find('\n') - kVersionAt)),
+                    kFileMark[kVersionAt]));
   if (!in || mark != kFileMark)
     throw Error(fmt::format(
         "{}: expected a JPEG index that penstock wrote, found another file: name another one",

@@ -235,7 +235,10 @@ class IndexOpener {
         found_[shard] = std::move(*index);
         return true;
       }
-      for (std::string& name : index->label_names()) labels.insert(std::move(name));
+      // Not any number of them: each takes room for each record.
+      constexpr std::size_t kMostLabels = 64;
+      for (std::string& name : index->label_names())
+        if (labels.size() < kMostLabels) labels.insert(std::move(name));
     }
     return false;
   }

@@ -33,6 +33,8 @@ class PackedColumn {
         mask_(packing.width == 0 ? 0 : ~std::uint64_t{0} >> (64 - 8 * packing.width)) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return count_; }
+  /// Whether there may be so many different numbers. Of equal ones there may be any count: they take no room.
+  [[nodiscard]] bool may_differ() const noexcept { return count_ < 2 || mask_ != 0; }
   [[nodiscard]] std::uint64_t operator[](std::uint64_t i) const noexcept {
     if (mask_ == 0) return base_;
     std::uint64_t word;

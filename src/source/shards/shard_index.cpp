@@ -17,7 +17,7 @@ namespace penstock::source {
 namespace {
 
 constexpr std::array<char, 8> kIndexMagic{'\x89', 'P', 'S', 'I', 'D', 'X', '\r', '\n'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kTarBlock = 512;
 constexpr std::uint64_t kOtherSize = 1;  // bits of member_flags
 constexpr std::uint64_t kOtherName = 2;
@@ -173,6 +173,13 @@ class Encoder {
 std::vector<std::uint64_t> numbers_of(const ShardRemarks& remarks) {
   return {remarks.has_end_mark ? 1U : 0U, remarks.apple_members, remarks.hard_links,
           remarks.symbolic_links, remarks.special_files};
+}
+
+bool never_falls(const PackedColumn& column) noexcept {
+  std::uint64_t before = 0;
+  for (std::uint64_t i = 0; i < column.size(); ++i)
+    if (std::exchange(before, column[i]) > column[i]) return false;
+  return true;
 }
 
 // The first of a sorted column that is not below `value`.
@@ -339,7 +346,16 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
   const auto one_each = [](const PackedColumn& column, std::uint64_t count) {
     return column.size() == count;
   };
-  return (key_ends_.size() == 0 || one_each(key_ends_, records_)) &&
+  // Of each kind of things one column has another number for each, so there are no more than the file has room for:
+  // no count makes a reader go on for ever. Each record has a member, or damage.
+  const bool has_room = record_ends_.may_differ() && member_begins_.may_differ() &&
+                        damage_records_.may_differ() && extension_ends_.size() <= members &&
+                        (hint_records_.may_differ() || hint_ats_.may_differ()) &&
+                        (kind_ == ShardKind::tokens || records_ <= members + damages);
+  // Nor do members and hints that belong to many records, or come again and again; and documents end one behind the other.
+  const bool is_ordered = has_room && never_falls(member_ends_) && never_falls(damage_records_) &&
+                          never_falls(hint_records_) && never_falls(record_ends_);
+  return is_ordered && (key_ends_.size() == 0 || one_each(key_ends_, records_)) &&
          (kind_ == ShardKind::tokens
               ? one_each(record_ends_, records_)
               : one_each(member_ends_, records_) ||
@@ -397,10 +413,7 @@ Hint ShardIndex::hint(std::uint64_t number) const noexcept {
 }
 
 ShardIndex::Range ShardIndex::hints_of(std::uint64_t record) const noexcept {
-  const std::uint64_t first = lower_bound(hint_records_, record);
-  std::uint64_t last = first;
-  while (last < hint_records_.size() && hint_records_[last] == record) ++last;
-  return {first, last};
+  return {lower_bound(hint_records_, record), lower_bound(hint_records_, record + 1)};
 }
 
 ShardRemarks ShardIndex::remarks() const noexcept {

@@ -54,8 +54,8 @@ enum class HintKind : std::uint8_t {
 };
 
 struct Hint {
-  std::uint64_t record = 0;
-  std::uint64_t at = 0;  ///< byte of the shard: the header of what the hint is about
+  std::uint64_t record = 0;  ///< the number of records: of what makes no record at all
+  std::uint64_t at = 0;      ///< byte of the shard: the header of what the hint is about
   HintKind kind{};
 };
 
@@ -128,7 +128,8 @@ class ShardIndex {
                                                      std::uint64_t records,
                                                      const ShardContents& contents);
   /// Takes the bytes of an index file over; nothing if they are none of this version, or damaged.
-  /// Numbers in it that lead outside of it, which no checksum excludes, never do.
+  /// Numbers in it that lead outside of it, which no checksum excludes, never do; and of nothing it has more than it has
+  /// room for.
   [[nodiscard]] static std::optional<ShardIndex> decode(std::unique_ptr<std::byte[]> bytes,
                                                         std::size_t size);
   /// Of what encode() made.

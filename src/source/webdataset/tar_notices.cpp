@@ -1,5 +1,6 @@
 #include "src/source/webdataset/tar_notices.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,7 +30,11 @@ class Where {
   std::size_t count_ = 0;
 };
 
-struct LeftOut {
+std::string counted(std::uint64_t count, const char* one, const char* several) {
+  return fmt::format("{} {}", count, count == 1 ? one : several);
+}
+
+struct AppleMembers {
   Where where;
   std::uint64_t members = 0;
 
@@ -39,8 +44,46 @@ struct LeftOut {
   }
 };
 
-std::string counted(std::uint64_t count, const char* one, const char* several) {
-  return fmt::format("{} {}", count, count == 1 ? one : several);
+// What has the name of a sample's member, and no data.
+struct Links {
+  Where where;
+  std::uint64_t symbolic_links = 0;
+  std::uint64_t hard_links = 0;
+  std::uint64_t special_files = 0;
+
+  void add(const ShardSet& shards, std::size_t shard) {
+    const ShardRemarks remarks = shards.index(shard).remarks();
+    where.add(shards, shard);
+    symbolic_links += remarks.symbolic_links;
+    hard_links += remarks.hard_links;
+    special_files += remarks.special_files;
+  }
+  [[nodiscard]] std::string text() const {
+    std::string text;
+    const auto add_count = [&](std::uint64_t count, const char* one, const char* several) {
+      if (count > 0) text += (text.empty() ? "" : ", ") + counted(count, one, several);
+    };
+    add_count(symbolic_links, "symbolic link", "symbolic links");
+    add_count(hard_links, "hard link", "hard links");
+    add_count(special_files, "device or pipe", "devices or pipes");
+    return fmt::format("{}: left out {}, without data", where.text(), text);
+  }
+};
+
+bool has_links(const ShardRemarks& remarks) noexcept {
+  return remarks.symbolic_links + remarks.hard_links + remarks.special_files > 0;
+}
+
+// Whether a link is where a sample lacks a member, or is all there is of a sample.
+bool is_missed(const ShardIndex& index, std::size_t shard, const RecordLacks& lacks_any) {
+  std::optional<std::uint64_t> before;  // a sample may have thousands of links, and of members
+  for (std::uint64_t i = 0; i < index.hints(); ++i) {
+    const Hint hint = index.hint(i);
+    if (hint.kind == HintKind::key_again || before == hint.record) continue;
+    if (hint.record >= index.records() || lacks_any(shard, hint.record)) return true;
+    before = hint.record;
+  }
+  return false;
 }
 
 struct Again {
@@ -50,16 +93,19 @@ struct Again {
   std::string first;
   bool is_fault = false;  // of any of them
 
-  void add(const ShardSet& shards, std::size_t shard,
-           const std::function<bool(std::size_t, std::uint64_t)>& lacks) {
+  void add(const ShardSet& shards, std::size_t shard, const RecordLacks& lacks) {
     const ShardIndex& index = shards.index(shard);
     std::uint64_t here = 0;
+    std::optional<std::uint64_t> before;
     for (std::uint64_t i = 0; i < index.hints(); ++i) {
       const Hint hint = index.hint(i);
-      if (hint.kind != HintKind::key_again || hint.record >= index.records()) continue;
+      if (hint.kind != HintKind::key_again || hint.record >= index.records() ||
+          before == hint.record)
+        continue;
+      before = hint.record;
       if (first.empty())
-        first = fmt::format("{} comes again at byte {}", core::printable(index.key(hint.record)),
-                            hint.at);
+        first = fmt::format("{} comes again at byte {}",
+                            core::printable(index.key(hint.record), kMostShownName), hint.at);
       is_fault = is_fault || lacks(shard, hint.record);
       ++here;
     }
@@ -73,8 +119,8 @@ struct Again {
     return {.text = fmt::format(
                 "{}: {} of {} samples have keys that come more than once, such as {}; {}",
                 where.text(), samples, of, first,
-                is_fault ? "the members of one sample must lie side by side: pack the shard with "
-                           "tar --sort=name"
+                is_fault ? fmt::format("the members of one sample must lie side by side: {}",
+                                       kPackSorted)
                          : "each is a sample of its own"),
             .is_warning = is_fault};
   }
@@ -82,51 +128,45 @@ struct Again {
 
 }  // namespace
 
-std::vector<Notice> tar_notices(const ShardSet& shards,
-                                const std::function<bool(std::size_t, std::uint64_t)>& lacks) {
+std::vector<Notice> tar_notices(const ShardSet& shards, const RecordLacks& lacks,
+                                const RecordLacks& lacks_any) {
   Where unmarked;
-  LeftOut apple;
-  LeftOut others;
-  ShardRemarks all;
+  AppleMembers apple;
+  Links missed;
+  Links others;
   Again again;
   for (std::size_t shard = 0; shard < shards.shards(); ++shard) {
     const ShardIndex& index = shards.index(shard);
     const ShardRemarks remarks = index.remarks();
     if (!remarks.has_end_mark) unmarked.add(shards, shard);
     apple.add(shards, shard, remarks.apple_members);
-    others.add(shards, shard, remarks.hard_links + remarks.symbolic_links + remarks.special_files);
-    all.hard_links += remarks.hard_links;
-    all.symbolic_links += remarks.symbolic_links;
-    all.special_files += remarks.special_files;
+    if (has_links(remarks))
+      (is_missed(index, shard, lacks_any) ? missed : others).add(shards, shard);
     if (index.hints() > 0) again.add(shards, shard, lacks);
   }
   std::vector<Notice> notices;
   if (unmarked.count() == 1)
-    notices.push_back({.text = unmarked.text() +
-                               " has no end-of-archive marker: it may have been cut after its last "
-                               "member",
-                       .is_warning = true});
-  if (unmarked.count() > 1)
     notices.push_back(
         {.text = unmarked.text() +
-                 ", have no end-of-archive marker: they may have been cut after their "
-                 "last members",
+                 " has no end-of-archive marker at its end: it may have been cut after its last "
+                 "member",
+         .is_warning = true});
+  if (unmarked.count() > 1)
+    notices.push_back(
+        {.text =
+             unmarked.text() +
+             ", have no end-of-archive marker at their ends: they may have been cut after their "
+             "last members",
          .is_warning = true});
   if (again.samples > 0) notices.push_back(again.notice());
-  if (others.members > 0) {
-    std::string text;
-    const auto add = [&](std::uint64_t count, const char* one, const char* several) {
-      if (count > 0) text += (text.empty() ? "" : ", ") + counted(count, one, several);
-    };
-    add(all.symbolic_links, "symbolic link", "symbolic links");
-    add(all.hard_links, "hard link", "hard links");
-    add(all.special_files, "device or pipe", "devices or pipes");
-    notices.push_back(
-        {.text = fmt::format("{}: left out {}, which have no data; to pack the files that links "
-                             "lead to, use tar --dereference --hard-dereference",
-                             others.where.text(), text),
-         .is_warning = true});
-  }
+  if (missed.where.count() > 0)
+    notices.push_back({.text = fmt::format("{}, and samples lack members because of it; to pack "
+                                           "the files that links lead to, use "
+                                           "tar --dereference; for hard links {}",
+                                           missed.text(), kPackHardLinks),
+                       .is_warning = true});
+  if (others.where.count() > 0)
+    notices.push_back({.text = others.text() + "; no sample lacks a member because of it"});
   if (apple.members > 0)
     notices.push_back(
         {.text = fmt::format("{}: left out {} of macOS (._* or __MACOSX/)", apple.where.text(),

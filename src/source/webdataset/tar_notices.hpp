@@ -12,10 +12,14 @@
 
 namespace penstock::source {
 
+/// Whether a record of a shard is without a member that a field is made of.
+using RecordLacks = std::function<bool(std::size_t shard, std::uint64_t record)>;
+
 /// One notice of each kind, however many shards it is about: no end mark, members that were left out, and keys that come
-/// again. `lacks` returns whether a record of a shard is a fault because something is missing.
-[[nodiscard]] std::vector<Notice> tar_notices(
-    const ShardSet& shards,
-    const std::function<bool(std::size_t shard, std::uint64_t record)>& lacks);
+/// again. Links are a warning of the shards in which something is missing, and a notice of the others. `lacks` returns
+/// whether a record is a fault because something is missing, `lacks_any` whether it has no member for a field, required
+/// or not.
+[[nodiscard]] std::vector<Notice> tar_notices(const ShardSet& shards, const RecordLacks& lacks,
+                                              const RecordLacks& lacks_any);
 
 }  // namespace penstock::source

@@ -1,6 +1,7 @@
 #include "src/source/webdataset/tar_samples.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <functional>
 #include <map>
@@ -51,7 +52,7 @@ class SampleGrouper {
     }
     const std::optional<SampleName> name = split_name(entry.name);
     if (!name) return;
-    if (entry.type != '0') return add_link_or_special(name->key, entry);
+    if (entry.type != '0') return add_link_or_special(*name, entry);
     if (!goes_on(name->key)) {
       samples_.push_back({.key = std::string(name->key), .first_member = members().size()});
     }
@@ -72,6 +73,11 @@ class SampleGrouper {
   }
 
   void add(TarHole&& hole) {
+    if (is_apple(hole) && (is_one_member(hole) || is_before_its_file(hole))) {
+      ++shard_.contents.remarks.apple_members;
+      return;
+    }
+    if (is_note(hole.name) && is_one_member(hole)) return;
     const Damage damage{.begin = hole.begin, .end = hole.end, .kind = hole.kind};
     const std::optional<SampleName> name =
         is_apple_member(hole.name) ? std::nullopt : split_name(hole.name);
@@ -89,6 +95,7 @@ class SampleGrouper {
 
   ScannedShard finish(bool has_end_mark) {
     shard_.contents.remarks.has_end_mark = has_end_mark;
+    leave_pending_alone();
     settle_holes();
     find_keys_that_come_again();
     for (Sample& sample : samples_) {
@@ -106,6 +113,7 @@ class SampleGrouper {
       read_labels(sample);
       ++shard_.records;
     }
+    add_hints_of_no_sample();
     return std::move(shard_);
   }
 
@@ -119,6 +127,41 @@ class SampleGrouper {
     std::vector<Hint> hints{};
   };
 
+  // Whether what is lost is a member, and neither the rest of the shard nor what lies behind the member, too.
+  static bool is_one_member(const TarHole& hole) noexcept {
+    return is_damaged_member(hole.kind) && hole.is_alone;
+  }
+  static bool is_damaged_member(DamageKind kind) noexcept {
+    return kind == DamageKind::bad_header || kind == DamageKind::bad_extended ||
+           kind == DamageKind::sparse;
+  }
+
+  // By the data where the name alone may be what is damaged: of n_1.jpg one bit makes ._1.jpg.
+  bool is_apple(const TarHole& hole) {
+    if (!is_damaged_member(hole.kind)) return false;
+    if (is_apple_member(hole.about)) return true;
+    if (!is_apple_member(hole.name)) return false;
+    const std::string_view folder = std::string_view(hole.name).substr(0, hole.name.rfind('/') + 1);
+    if (hole.kind != DamageKind::bad_header || is_apple_member(folder)) return true;
+    constexpr std::array kAppleDouble{std::byte{0}, std::byte{5}, std::byte{0x16}, std::byte{7}};
+    return std::ranges::equal(file_.at(hole.data, kAppleDouble.size()), kAppleDouble);
+  }
+
+  // macOS puts "._a.jpg" in front of "a.jpg": where that follows, nothing else was lost.
+  bool is_before_its_file(const TarHole& hole) {
+    const auto block = file_.at(hole.end, kTarBlock);
+    if (block.size() < kTarBlock) return false;
+    const auto next = parse_tar_header(block.first<kTarBlock>());
+    const std::size_t last = hole.name.rfind('/') + 1;
+    return next && hole.name.compare(last, 2, "._") == 0 &&
+           next->name == hole.name.substr(0, last) + hole.name.substr(last + 2);
+  }
+
+  struct PendingLink {
+    Hint hint;
+    std::string extension;
+  };
+
   static std::vector<std::string> split_at_blanks(std::string_view text) {
     std::vector<std::string> parts;
     while (!text.empty()) {
@@ -130,24 +173,42 @@ class SampleGrouper {
   }
 
   // One that comes before its sample's first regular file waits for that.
-  void add_link_or_special(std::string_view key, const TarEntry& entry) {
+  void add_link_or_special(const SampleName& name, const TarEntry& entry) {
     const HintKind kind = hint_kind_of(entry.type);
     ShardRemarks& remarks = shard_.contents.remarks;
     ++(kind == HintKind::hard_link       ? remarks.hard_links
        : kind == HintKind::symbolic_link ? remarks.symbolic_links
                                          : remarks.special_files);
-    if (!pending_.empty() && pending_key_ != key) pending_.clear();
-    pending_key_ = key;
-    pending_.push_back({.at = entry.begin - kTarBlock, .kind = kind});
-    if (!samples_.empty() && samples_.back().key == key) take_pending();
+    if (pending_key_ != name.key) leave_pending_alone();
+    pending_key_ = name.key;
+    pending_.push_back(
+        {{.at = entry.begin - kTarBlock, .kind = kind}, core::lower_case(name.extension)});
+    if (!samples_.empty() && samples_.back().key == name.key) take_pending();
   }
 
   void take_pending() {
-    if (pending_.empty()) return;
-    Sample& last = samples_.back();
-    if (last.key == pending_key_)
-      last.hints.insert(last.hints.end(), pending_.begin(), pending_.end());
+    if (samples_.back().key != pending_key_) return leave_pending_alone();
+    for (const PendingLink& link : pending_) samples_.back().hints.push_back(link.hint);
     pending_.clear();
+  }
+
+  // Without a regular file there is no sample. The first link of an extension speaks for all: a shard may have millions.
+  void leave_pending_alone() {
+    for (const PendingLink& link : pending_) alone_.try_emplace(link.extension, link.hint);
+    pending_.clear();
+  }
+
+  // Of links that another packing would have made samples of, by the extensions that the shard's samples have: a
+  // README.md that is a link is none.
+  void add_hints_of_no_sample() {
+    std::vector<Hint> hints;
+    for (const auto& [extension, hint] : alone_)
+      if (members().empty() || extension_numbers_.contains(extension)) hints.push_back(hint);
+    std::ranges::sort(hints, {}, &Hint::at);
+    for (Hint& hint : hints) {
+      hint.record = shard_.records;
+      shard_.contents.hints.push_back(hint);
+    }
   }
 
   // Gives each sample whose key another one has the place of the next such sample, the last of them of the one before.
@@ -163,9 +224,11 @@ class SampleGrouper {
     }
     const auto add = [&](std::size_t sample, std::size_t other) {
       std::vector<Hint>& hints = samples_[sample].hints;
-      if (hints.empty() || hints.back().kind != HintKind::key_again)
-        hints.push_back({.at = members()[samples_[other].first_member].begin - kTarBlock,
-                         .kind = HintKind::key_again});
+      // In front of links, of which a fault names the first few.
+      if (hints.empty() || hints.front().kind != HintKind::key_again)
+        hints.insert(hints.begin(),
+                     {.at = members()[samples_[other].first_member].begin - kTarBlock,
+                      .kind = HintKind::key_again});
     };
     for (const auto& [before, behind] : pairs) add(before, behind);
     for (const auto& [before, behind] : pairs) add(behind, before);
@@ -278,8 +341,9 @@ class SampleGrouper {
   FileWindow& file_;
   ScannedShard shard_;
   std::vector<Sample> samples_;
-  std::vector<Hint> pending_;  // of a sample that may begin next
+  std::vector<PendingLink> pending_;  // of a sample that may begin next
   std::string pending_key_;
+  std::unordered_map<std::string, Hint> alone_;  // by extension
   std::vector<std::vector<std::string>> label_extensions_;
   std::unordered_map<std::string, std::uint64_t> extension_numbers_;
   std::unordered_map<std::size_t, std::optional<std::int64_t>> integers_;  // by member
@@ -353,13 +417,16 @@ std::string describe_tar_damage(const Damage& damage) {
     case DamageKind::zeros:
       return fmt::format(
           "zeros where a tar header is expected, and more data after them; bytes {} to {} are "
-          "lost, or "
-          "several tar files were joined, which has to be done with tar --concatenate",
+          "lost, or several tar "
+          "files were joined, which has to be done with tar --concatenate, one at a time, with GNU "
+          "tar, or tar -cf "
+          "joined.tar @a.tar @b.tar with bsdtar",
           damage.begin, damage.end);
     case DamageKind::empty:
       return "the shard is empty (0 bytes)";
     case DamageKind::sparse:
-      return "a sparse file, which only tar itself can read; pack the shard without --sparse";
+      return "a sparse file, which only tar itself can read; pack the shard without --sparse with "
+             "GNU tar, with --no-read-sparse with bsdtar";
     case DamageKind::none:
       break;
   }
@@ -370,14 +437,12 @@ std::string describe_tar_hint(const Hint& hint, std::string_view key, std::uint6
   switch (hint.kind) {
     case HintKind::key_again:
       return fmt::format(
-          "the key {} {} at byte {}: members of one sample must lie side by side; pack the shard "
-          "with tar --sort=name",
-          core::printable(key), hint.at > begin ? "comes again" : "came before,", hint.at);
+          "the key {} {} at byte {}: members of one sample must lie side by side; {}",
+          core::printable(key, kMostShownName), hint.at > begin ? "comes again" : "came before,",
+          hint.at, kPackSorted);
     case HintKind::hard_link:
-      return fmt::format(
-          "there is a hard link at byte {}, which has no data: pack the shard with "
-          "tar --hard-dereference",
-          hint.at);
+      return fmt::format("there is a hard link at byte {}, which has no data: {}", hint.at,
+                         kPackHardLinks);
     case HintKind::symbolic_link:
       return fmt::format(
           "there is a symbolic link at byte {}, which has no data: pack the shard "

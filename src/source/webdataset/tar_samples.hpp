@@ -1,6 +1,7 @@
 // source/webdataset/tar_samples: which members of a tar file make one sample.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,12 +31,24 @@ struct SampleName {
 /// What a text such as " 17\n" says, as Python's int() reads it: blanks around, a sign.
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text) noexcept;
 
+/// Names in messages are cut off here: a pax header may hold one of a megabyte.
+inline constexpr std::size_t kMostShownName = 200;
+
+/// What to do, with GNU tar and with others: macOS has bsdtar, which knows neither --sort nor --hard-dereference.
+inline constexpr std::string_view kPackSorted =
+    "pack the files in the order of their names: tar --sort=name with GNU tar, or find . -type f | "
+    "LC_ALL=C sort | "
+    "tar -cf ../shard.tar -T - with any";
+inline constexpr std::string_view kPackHardLinks =
+    "tar --hard-dereference with GNU tar, or pack a copy of the folder that cp -RL has made";
+
 /// The samples of a tar file: neighbouring members with one key. `labels` names extensions,
 /// alternatives separated by a blank, whose members are read as integers.
 ///
 /// A damaged stretch belongs to the sample that it lies in, or that lacks what the shard's other
 /// samples have, and so moves no other sample; only where no neighbour lacks anything it counts as
-/// a sample of its own. Links, devices and pipes make no sample; they are hints at why one lacks something.
+/// a sample of its own. Links, devices and pipes make no sample; they are hints at why one lacks something, or, behind the last
+/// record, at why there is none.
 ///
 /// Errors  Error  as scan_tar
 [[nodiscard]] ScannedShard scan_tar_samples(const storage::StoredFile& file,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -87,7 +88,7 @@ class TarScanner {
   // Whether the end of the file is marked.
   bool run() {
     if (file_.file_bytes() == 0) {
-      hole_({DamageKind::empty, 0, 0, ""});
+      hole_({.kind = DamageKind::empty});
       return true;
     }
     while (at_ < file_.file_bytes()) {
@@ -105,15 +106,28 @@ class TarScanner {
         return false;
       }
     }
-    // An extended header with nothing behind it.
-    if (extended_.any) report(DamageKind::cut_header, file_.file_bytes());
-    return false;
+    report_unfinished();
+    return lost_end_ && ends_in_zeros();
   }
 
  private:
   std::uint64_t left() const noexcept { return file_.file_bytes() - at_; }
   TarBlock block_at(std::uint64_t offset) {
     return TarBlock(file_.at(offset, kTarBlock).first<kTarBlock>());
+  }
+
+  // An extended header with nothing behind it.
+  void report_unfinished() {
+    if (extended_.any)
+      report(extended_.damaged ? DamageKind::bad_extended : DamageKind::cut_header,
+             file_.file_bytes());
+  }
+
+  // Whether the last two blocks behind the one at at_, where a header was lost, are an end mark.
+  bool ends_in_zeros() {
+    const std::uint64_t blocks = file_.file_bytes() / kTarBlock;
+    if (blocks < 2 || (blocks - 2) * kTarBlock <= lost_at_) return false;
+    return is_zero(file_.at((blocks - 2) * kTarBlock, 2 * kTarBlock));
   }
 
   // False at what is cut off by the end of the file.
@@ -134,7 +148,8 @@ class TarScanner {
     }
     const std::uint64_t next = header.has_data() ? data + padded(bytes) : data;
     if (extended_.damaged) {
-      report(DamageKind::bad_extended, next, extended_.pax.path ? std::move(name) : "");
+      report(DamageKind::bad_extended, next, extended_.pax.path ? std::move(name) : "",
+             std::move(header.name));
     } else if (counts && (header.type == 'S' || extended_.pax.sparse)) {
       report(DamageKind::sparse, next, std::move(name));
     } else {
@@ -162,21 +177,24 @@ class TarScanner {
   }
 
   bool take_extended(const TarHeader& header) {
-    if (!extended_.any) extended_.begin = at_;
-    extended_.any = true;
     const std::uint64_t data = at_ + kTarBlock;
     if (padded(header.bytes) > file_.file_bytes() - data) {
       report(DamageKind::cut_data, file_.file_bytes());
       return false;
     }
-    if (header.bytes > kMaxExtendedBytes) {
-      extended_.damaged = true;
-    } else {
+    bool is_good = header.bytes <= kMaxExtendedBytes;
+    if (is_good) {
       const auto bytes = file_.at(data, header.bytes);
       const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       if (header.type == 'L') extended_.long_name = std::string(text.substr(0, text.find('\0')));
-      if (header.type == 'x' && !extended_.pax.add(text)) extended_.damaged = true;
-      if (header.type == 'g' && !global_.add(text)) extended_.damaged = true;
+      if (header.type == 'x') is_good = extended_.pax.add(text);
+      if (header.type == 'g') is_good = global_.add(text);
+    }
+    // A global header is about no member, and may be the last: git writes one for an empty tree.
+    if (header.type != 'g' || !is_good) {
+      if (!extended_.any) extended_.begin = at_;
+      extended_.any = true;
+      extended_.damaged = extended_.damaged || !is_good;
     }
     at_ = data + padded(header.bytes);
     return true;
@@ -186,8 +204,11 @@ class TarScanner {
     const TarBlock block = block_at(at_);
     const std::optional<TarHeader> header = parse_tar_header(block);
     std::string name;
+    std::string about_name;
     bool extended = false;
-    if (header && has_ustar_magic(block)) {
+    const bool is_ustar = header && has_ustar_magic(block);
+    const bool is_folder = is_ustar && header->type == '5' && header->name.ends_with('/');
+    if (is_ustar) {
       // Its name may be what is damaged; it is compared with others, and taken alone only where
       // nothing else is known.
       name = extended_.pax.path    ? *extended_.pax.path
@@ -197,16 +218,36 @@ class TarScanner {
       extended = name.find("@LongLink") != name.npos || name.find("PaxHeader") != name.npos;
     }
     std::uint64_t next = behind(header);
+    // Two signs of a folder, which has no data, and the next header in its place: nothing is lost.
+    if (is_folder && next == at_ + kTarBlock && next < file_.file_bytes()) {
+      at_ = next;
+      extended_ = {};
+      return;
+    }
+    bool is_alone = header && next == behind_data(*header);
     if (extended && next < file_.file_bytes()) {
       // The header that it was about bears a shortened name.
       const std::uint64_t begin = std::exchange(at_, next);
       const TarBlock about = block_at(next);
       const auto other = parse_tar_header(about);
-      if (has_tar_checksum(about) && other && other->is_file()) next = behind(other);
+      if (has_tar_checksum(about) && other && other->is_file()) {
+        about_name = other->name;
+        next = behind(other);
+        is_alone = is_alone && next == behind_data(*other);
+      }
       at_ = begin;
       name.clear();
     }
-    report(DamageKind::bad_header, next, std::move(name));
+    // The end mark was passed over with what was lost.
+    lost_end_ = next == file_.file_bytes();
+    lost_at_ = at_;
+    report(DamageKind::bad_header, next, std::move(name), std::move(about_name), is_alone);
+  }
+
+  // Where the header at at_ says that its member ends.
+  std::uint64_t behind_data(const TarHeader& header) const noexcept {
+    const std::uint64_t step = header.has_data() ? padded(header.bytes) : 0;
+    return step > left() ? UINT64_MAX : at_ + kTarBlock + step;
   }
 
   // Where to continue after a header at at_ that cannot be trusted: where its size leads, if that
@@ -258,6 +299,17 @@ class TarScanner {
     return file_.file_bytes();
   }
 
+  // POSIX lets a tar write its last record, usually of 20 blocks, as its buffer is: behind the end mark lies what it wrote
+  // one record before. GNU tar, bsdtar and Python's tarfile do not look at it.
+  bool is_left_over(std::uint64_t from) {
+    constexpr std::uint64_t kRecord = 20 * kTarBlock;
+    const std::uint64_t end = file_.file_bytes();
+    if (end % kRecord != 0 || from >= end || end - from >= kRecord || from < kRecord) return false;
+    const auto rest = file_.at(from, end - from);
+    const std::vector<std::byte> left(rest.begin(), rest.end());
+    return std::ranges::equal(file_.at(from - kRecord, left.size()), left);
+  }
+
   // Two zero blocks end a tar file. If there are good headers behind them, or if there is but one
   // and anything behind it, a stretch was lost; or several files were joined, which the usual
   // readers do not see.
@@ -265,25 +317,29 @@ class TarScanner {
     const std::uint64_t second = at_ + kTarBlock;
     const bool is_end = second >= file_.file_bytes() || is_zero(file_.at(second, kTarBlock));
     const std::uint64_t next = next_header(second);
-    if (next == file_.file_bytes() && is_end) {
-      if (extended_.any) report(DamageKind::cut_header, next);
+    if (is_end && (next == file_.file_bytes() || is_left_over(second + kTarBlock))) {
+      report_unfinished();
       return false;
     }
     report(DamageKind::zeros, next);
     return next < file_.file_bytes();
   }
 
-  void report(DamageKind kind, std::uint64_t end, std::string name = {}) {
+  void report(DamageKind kind, std::uint64_t end, std::string name = {}, std::string about = {},
+              bool is_alone = true) {
     const std::uint64_t begin = extended_.any ? extended_.begin : at_;
+    const std::uint64_t data = at_ + kTarBlock;
     extended_ = {};
     at_ = end;
-    hole_({kind, begin, end, std::move(name)});
+    hole_({kind, begin, end, std::move(name), std::move(about), data, is_alone});
   }
 
   FileWindow& file_;
   const std::function<void(TarEntry&&)>& entry_;
   const std::function<void(TarHole&&)>& hole_;
   std::uint64_t at_ = 0;
+  bool lost_end_ = false;      // whether a header was lost, and all behind it
+  std::uint64_t lost_at_ = 0;  // that header's place
   Extended extended_;
   PaxRecords global_;
 };

@@ -32,6 +32,7 @@ using source::ShardIndex;
 constexpr std::size_t kMostFields = 16;
 // To read over what was not asked for costs less than another read, up to about here.
 constexpr std::uint64_t kMaxGap = 16 << 10;
+constexpr std::size_t kMostShownExtension = 40;
 
 std::string label_name(const WebDatasetField& field) {
   return fmt::format("{}", fmt::join(field.extensions, " "));
@@ -59,7 +60,9 @@ class WebDataset final : public Source {
       columns_.push_back(columns_of(shards_.index(shard)));
     }
     notices_ = source::tar_notices(
-        shards_, [this](std::size_t shard, std::uint64_t record) { return lacks(shard, record); });
+        shards_,
+        [this](std::size_t shard, std::uint64_t record) { return lacks(shard, record, true); },
+        [this](std::size_t shard, std::uint64_t record) { return lacks(shard, record, false); });
   }
 
   std::uint64_t size() const noexcept override { return shards_.size(); }
@@ -75,9 +78,7 @@ class WebDataset final : public Source {
   }
 
   std::string location(std::uint64_t number) const override {
-    const auto place = shards_.place(number);
-    return fmt::format("{}: {}", shards_.path(place.shard),
-                       shards_.index(place.shard).key(place.record));
+    return location_of(shards_.place(number));
   }
 
   RecordInfo info(std::uint64_t number) const override {
@@ -179,10 +180,7 @@ class WebDataset final : public Source {
     };
 
     Fault fault(std::uint64_t offset, std::string reason) const {
-      return {.reason = std::move(reason),
-              .file = fmt::format("{}: {}", source_.shards_.path(place_.shard),
-                                  index_.key(place_.record)),
-              .offset = offset};
+      return {.reason = std::move(reason), .file = source_.location_of(place_), .offset = offset};
     }
 
     Result<void> find_bytes(std::size_t field) {
@@ -224,10 +222,11 @@ class WebDataset final : public Source {
         return fault(damage->begin, source::describe_tar_damage(*damage) + seen_in(*damage));
       if (!source_.options_.fields[field].required) return std::nullopt;
       const auto [first, last] = index_.members(place_.record);
-      std::vector<std::string_view> has;
+      std::vector<std::string> has;
       constexpr std::uint64_t kShown = 10;
       for (std::uint64_t i = first; i < std::min(last, first + kShown); ++i) {
-        has.push_back(index_.extension(index_.member(i).extension));
+        has.push_back(
+            core::printable(index_.extension(index_.member(i).extension), kMostShownExtension));
       }
       const std::uint64_t begin = first < last ? index_.member(first).begin : 0;
       std::string reason = fmt::format("the sample has no member for '{}': expected {}, found {}{}",
@@ -235,9 +234,13 @@ class WebDataset final : public Source {
                                        fmt::join(source_.options_.fields[field].extensions, " or "),
                                        fmt::join(has, ", "), last - first > kShown ? ", ..." : "");
       const auto [first_hint, last_hint] = index_.hints_of(place_.record);
-      for (std::uint64_t i = first_hint; i < last_hint; ++i)
+      constexpr std::uint64_t kShownHints = 3;
+      const std::uint64_t shown_end = std::min(last_hint, first_hint + kShownHints);
+      for (std::uint64_t i = first_hint; i < shown_end; ++i)
         reason +=
             "; " + source::describe_tar_hint(index_.hint(i), index_.key(place_.record), begin);
+      if (shown_end < last_hint)
+        reason += fmt::format("; and {} more links, devices or pipes", last_hint - shown_end);
       return fault(begin, std::move(reason));
     }
 
@@ -264,10 +267,12 @@ class WebDataset final : public Source {
 
     Fault fault_twice(std::size_t field) const {
       const Found found = source_.find(place_.shard, place_.record, field);
-      return fault(index_.member(index_.members(place_.record).first).begin,
-                   fmt::format("the sample has two members for '{}', both .{}; expected one",
-                               source_.specs_[field].name,
-                               index_.extension(found.member ? found.member->extension : 0)));
+      return fault(
+          index_.member(index_.members(place_.record).first).begin,
+          fmt::format("the sample has two members for '{}', both .{}; expected one",
+                      source_.specs_[field].name,
+                      core::printable(index_.extension(found.member ? found.member->extension : 0),
+                                      kMostShownExtension)));
     }
 
     void plan_stretches() {
@@ -373,10 +378,20 @@ class WebDataset final : public Source {
     return columns;
   }
 
-  // Whether a record has no member for a field that it must have.
-  bool lacks(std::size_t shard, std::uint64_t record) const {
-    for (std::size_t field = 0; field < specs_.size(); ++field)
-      if (options_.fields[field].required && !find(shard, record, field).member) return true;
+  // A pax header may hold a name of a megabyte.
+  std::string location_of(const source::ShardSet::Place& place) const {
+    constexpr std::size_t kMostShownKey = 1000;
+    const std::string_view key = shards_.index(place.shard).key(place.record);
+    return fmt::format("{}: {}{}", shards_.path(place.shard), key.substr(0, kMostShownKey),
+                       key.size() > kMostShownKey ? " ..." : "");
+  }
+
+  // Whether a record has no member for a field, or for one that it must have.
+  bool lacks(std::size_t shard, std::uint64_t record, bool only_required) const {
+    for (std::size_t field = 0; field < specs_.size(); ++field) {
+      if (only_required && !options_.fields[field].required) continue;
+      if (!find(shard, record, field).member) return true;
+    }
     return false;
   }
 
