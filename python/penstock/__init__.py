@@ -60,6 +60,7 @@ from penstock._penstock import (
     QueueStats,
     RandomErasing,
     RecordInfo,
+    RecordName,
     RemoteStats,
     Report,
     RowBytes,
@@ -212,6 +213,7 @@ __all__ = [
     # The words that all of them use.
     "FieldSpec",
     "RecordInfo",
+    "RecordName",
     "SampleId",
     "Fault",
     "Error",

@@ -330,6 +330,9 @@ Errors  TypeError  the plan is endless, or reads a stream)")
           },
           nb::sig("def class_names(self) -> list[str]"),
           "Where labels have names: label i is class_names[i].")
+      .def(
+          "name", [](const Dataset& self, const SampleId& sample) { return self.name(sample); },
+          "sample"_a, docs::dataset_name)
       .def("describe", &Dataset::describe, docs::dataset_describe)
       .def("__repr__", &Dataset::describe, "As describe().")
       .def("_repr_html_", html_of("plan_html"), nb::sig("def _repr_html_(self) -> str"));

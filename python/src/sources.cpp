@@ -3,6 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
 #include "header_docs.hpp"
 #include "host_array.hpp"
 
@@ -104,6 +108,23 @@ void bind_sources(nb::module_& module) {
       "key", [](const RecordInfo& self) { return name_text(self.key); },
       as_sentence(sentence_of<RecordInfo>("key")).c_str());
   def_members(info, "label", &RecordInfo::label, "bytes", &RecordInfo::bytes);
+  nb::class_<RecordName> name(module, "RecordName", StructDoc<RecordName>::kText);
+  const auto text_of = [&name](const char* member, std::string RecordName::*text) {
+    name.def_prop_ro(
+        member, [text](const RecordName& self) { return name_text(self.*text); },
+        as_sentence(sentence_of<RecordName>(member)).c_str());
+  };
+  text_of("key", &RecordName::key);
+  text_of("file", &RecordName::file);
+  def_members(name, "offset", &RecordName::offset, "begin", &RecordName::begin, "length",
+              &RecordName::length, "pieces", &RecordName::pieces);
+  name.def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def(
+          "__str__", [](const RecordName& self) { return name_text(self.to_string()); },
+          docs::record_name_to_string)
+      .def("__repr__", [](const RecordName& self) {
+        return nb::str("<penstock.RecordName {}>").format(name_text(self.to_string()));
+      });
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
   def_struct<ArrayField>(module);

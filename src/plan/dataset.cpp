@@ -210,6 +210,18 @@ std::vector<FieldSpec> Dataset::fields() const { return plan::fields_of(*plan_);
 
 const Source& Dataset::source() const { return *plan::branches_of(*plan_).front().source; }
 
+RecordName Dataset::name(const SampleId& sample) const {
+  const std::vector<plan::Branch> branches = plan::branches_of(*plan_);
+  if (sample.source >= branches.size())
+    throw std::out_of_range(fmt::format("name: the plan has {} sources, counted from 0, found {}",
+                                        branches.size(), sample.source));
+  const Source& source = *branches[sample.source].source;
+  if (sample.number >= source.size())
+    throw std::out_of_range(fmt::format("name: source {} has {} records, counted from 0, found {}",
+                                        sample.source, source.size(), sample.number));
+  return source.name(sample.number);
+}
+
 bool Dataset::is_stream() const noexcept { return plan_->stream() != nullptr; }
 
 std::optional<std::uint64_t> Dataset::batch_size() const noexcept {

@@ -191,6 +191,11 @@ class Dataset {
   /// The fields of a sample, after the transforms so far.
   [[nodiscard]] std::vector<FieldSpec> fields() const;
   [[nodiscard]] const Source& source() const;
+  /// What the record of a sample is called, and where it is stored, as DeviceBatch::names(): of a Fault's sample, say. Of
+  /// `sample` only `source` and `number` count. Nothing is read.
+  ///
+  /// Errors  std::out_of_range  the plan has no such source, or that one no such record
+  [[nodiscard]] RecordName name(const SampleId& sample) const;
   /// Whether the records come once, as they arrive.
   [[nodiscard]] bool is_stream() const noexcept;
   /// Samples in a global batch, at the most; none where there is no batch yet.

@@ -73,6 +73,11 @@ class ImageFolder final : public Source {
     return root_ + files_.folder(number).path + std::string(files_.name(number));
   }
 
+  RecordName name(std::uint64_t number) const override {
+    std::string file = location(number);
+    return {.key = file.substr(root_.size()), .file = std::move(file)};
+  }
+
   RecordInfo info(std::uint64_t number) const override {
     RecordInfo info{.key = location(number).substr(root_.size()),
                     .label = *label_of(number),
