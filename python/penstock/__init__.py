@@ -95,6 +95,7 @@ from penstock._penstock import (
     generator,
     gpu_count,
     host_devices,
+    files,
     image_folder,
     image_sizes,
     images,
@@ -142,6 +143,7 @@ __all__ = [
     "RowBytes",
     # Where data comes from.
     "images",
+    "files",
     "image_folder",
     "webdataset",
     "WebDatasetField",

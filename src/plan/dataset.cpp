@@ -275,6 +275,9 @@ Dataset images(const std::filesystem::path& path, ImageFolderOptions options) {
 Dataset image_folder(const std::filesystem::path& path, ImageFolderOptions options) {
   return Dataset(source::image_folder(path, std::move(options)));
 }
+Dataset files(const std::vector<std::string>& paths, FilesOptions options) {
+  return Dataset(source::files(paths, std::move(options)));
+}
 Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   return Dataset(source::webdataset(shards, std::move(options)));
 }

@@ -273,6 +273,7 @@ class Dataset {
 [[nodiscard]] Dataset images(const std::filesystem::path& path, ImageFolderOptions options = {});
 [[nodiscard]] Dataset image_folder(const std::filesystem::path& path,
                                    ImageFolderOptions options = {});
+[[nodiscard]] Dataset files(const std::vector<std::string>& paths, FilesOptions options = {});
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
