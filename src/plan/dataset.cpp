@@ -16,6 +16,7 @@
 #include "src/plan/json.hpp"
 #include "src/plan/order.hpp"
 #include "src/plan/plan.hpp"
+#include "src/plan/split.hpp"
 #include "src/plan/stream_records.hpp"
 #include "src/sequence/sorted.hpp"
 #include "src/source/renamed.hpp"
@@ -112,6 +113,37 @@ Dataset Dataset::shard(std::int64_t shards, std::int64_t index) const {
 
 Dataset Dataset::select(std::vector<std::uint64_t> positions) const {
   return Dataset(plan_->with(plan::Select{share(std::move(positions))}));
+}
+
+std::vector<Dataset> Dataset::split(const std::vector<double>& fractions,
+                                    const SplitOptions& options) const {
+  const std::uint64_t count = plan::count_fixed_samples(*plan_, "split");
+  std::vector<Dataset> parts;
+  for (std::vector<std::uint64_t>& positions : plan::split_positions(count, fractions, options))
+    parts.push_back(select(std::move(positions)));
+  return parts;
+}
+
+std::vector<std::int64_t> Dataset::labels() const {
+  std::vector<std::int64_t> labels;
+  plan::see_fixed_samples(*plan_, "labels", [&](const Source& source, std::uint64_t number) {
+    const auto label = source.label(number);
+    if (!label)
+      throw Error(fmt::format("labels: {} has no label that is known without reading it",
+                              source.location(number)));
+    labels.push_back(*label);
+  });
+  return labels;
+}
+
+std::vector<std::int64_t> Dataset::classify(
+    const std::function<std::int64_t(const RecordInfo&)>& class_of) const {
+  if (!class_of) throw std::invalid_argument("classify needs a function, found an empty one");
+  std::vector<std::int64_t> classes;
+  plan::see_fixed_samples(*plan_, "classify", [&](const Source& source, std::uint64_t number) {
+    classes.push_back(class_of(source.info(number)));
+  });
+  return classes;
 }
 
 Dataset Dataset::sample(std::vector<double> weights, const SampleOptions& options) const {

@@ -236,6 +236,10 @@ class Source {
   [[nodiscard]] virtual RecordInfo info(std::uint64_t number) const {
     return {.key = location(number), .label = std::nullopt, .bytes = std::nullopt};
   }
+  /// The label of info() alone, which may cost less than all of it.
+  [[nodiscard]] virtual std::optional<std::int64_t> label(std::uint64_t number) const {
+    return info(number).label;
+  }
   /// What record `number` is called and where it is stored, for programs; without reading it, or asking the storage. The key
   /// is that of info(). By default there is no more than the key.
   [[nodiscard]] virtual RecordName name(std::uint64_t number) const {

@@ -92,6 +92,10 @@ class ImageFolder final : public Source {
     return root_ + files_.folder(number).path + std::string(files_.name(number));
   }
 
+  std::optional<std::int64_t> label(std::uint64_t number) const override {
+    return *label_of(number);
+  }
+
   RecordName name(std::uint64_t number) const override {
     std::string file = location(number);
     return {.key = file.substr(root_.size()), .file = std::move(file)};
