@@ -60,6 +60,7 @@ from penstock._penstock import (
     QueueStats,
     RandomErasing,
     RecordInfo,
+    RecordName,
     RemoteStats,
     Report,
     RowBytes,
@@ -94,6 +95,7 @@ from penstock._penstock import (
     generator,
     gpu_count,
     host_devices,
+    files,
     image_folder,
     image_libraries,
     image_sizes,
@@ -142,6 +144,7 @@ __all__ = [
     "RowBytes",
     # Where data comes from.
     "images",
+    "files",
     "image_folder",
     "webdataset",
     "WebDatasetField",
@@ -214,6 +217,7 @@ __all__ = [
     # The words that all of them use.
     "FieldSpec",
     "RecordInfo",
+    "RecordName",
     "SampleId",
     "Fault",
     "Error",

@@ -87,6 +87,7 @@ class DataLoader(PassLoader[Any]):
     `context`  by default current_context().
     `copy`     fields to hand out as copies, which you may keep: copy=("label",). The others' memory is
                that of the batch, and is used again when the last tensor made of it is gone.
+    `names`    a key of the dict under which the names of the rows are, as DeviceBatch.names() has them: names="name".
     `collate`  what to make of a device's dict of tensors, by a function: lambda batch: (batch["image"],
                batch["label"]) for loops that take x and y.
     The rest   as for Dataset.prefetch_to_devices and Dataset.loader.
@@ -117,6 +118,7 @@ class DataLoader(PassLoader[Any]):
         split: Literal["scatter", "round_robin", "shard_early"] = "scatter",
         context: InputContext | None = None,
         copy: Sequence[str] = (),
+        names: str | None = None,
         collate: Callable[[Tensors], Any] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
@@ -133,6 +135,9 @@ class DataLoader(PassLoader[Any]):
         known = [field.name for field in self._loader.fields]
         if unknown := sorted(self._copied - set(known)):
             raise ValueError(f"copy: there is no field '{unknown[0]}'; there are {', '.join(known)}")
+        if names in known:
+            raise ValueError(f"names: the batches have a field '{names}': choose another key for the names of rows")
+        self._names = names
 
     @property
     def batch_sampler(self) -> Steps:
@@ -154,9 +159,11 @@ class DataLoader(PassLoader[Any]):
         return parts[0] if len(parts) == 1 else parts
 
     def _tensors(self, part: DeviceBatch) -> Any:
-        tensors = as_tensors(part)
+        tensors: dict[str, Any] = as_tensors(part)
         for name in self._copied:
             tensors[name] = tensors[name].clone()
+        if self._names is not None:
+            tensors[self._names] = part.names()
         return tensors if self._collate is None else self._collate(tensors)
 
 
@@ -213,6 +220,11 @@ def from_dataset(
         raise ValueError(
             "on_fault='mask' needs a place for the field 'valid', which says which rows are masked: give items that are dicts "
             "without a part of this name, or collate=, which gets it"
+        )
+    if options.get("names") is not None and collate is None:
+        raise ValueError(
+            "names needs a dict of the batch's fields to be in, and these batches have the form of the items: pass collate=, which "
+            "gets that dict"
         )
     texts = [leaf.name for leaf in leaves if leaf.text is not None] if fields is None else []
     names = None

@@ -1,6 +1,7 @@
 // What runs: loaders, their steps and batches, where the time went.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -162,6 +163,51 @@ std::vector<T> listed(std::span<const T> values) {
   return {values.begin(), values.end()};
 }
 
+// numpy's records with the members of SampleId: one copy.
+nb::object array_of(std::span<const SampleId> samples) {
+  static_assert(sizeof(SampleId) == 24 && offsetof(SampleId, epoch) == 8 &&
+                offsetof(SampleId, source) == 12 && offsetof(SampleId, draw) == 16);
+  nb::list members;
+  for (const auto& [name, type] :
+       {std::pair{"number", "u8"}, {"epoch", "u4"}, {"source", "u4"}, {"draw", "u8"}})
+    members.append(nb::make_tuple(name, type));
+  const nb::object bytes =
+      nb::steal(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(samples.data()),
+                                              static_cast<Py_ssize_t>(samples.size_bytes())));
+  if (!bytes.is_valid()) throw nb::python_error();
+  return nb::module_::import_("numpy").attr("frombuffer")(bytes, "dtype"_a = members);
+}
+
+// What a batch and a step know of the samples in their rows.
+template <class T>
+void bind_rows(nb::class_<T>& owner) {
+  owner
+      .def(
+          "sample_array",
+          [](const T& self, bool originals) {
+            return originals ? array_of(self->original_samples()) : array_of(self->samples());
+          },
+          nb::kw_only(), "originals"_a = false,
+          nb::sig("def sample_array(self, *, originals: bool = False) -> typing.Any"),
+          R"(The samples of the rows as one array of numpy, a copy with the columns number u64, epoch u32,
+source u32 and draw u64: batch.sample_array()["number"], pandas.DataFrame(batch.sample_array()).
+
+Shapes  [len(samples)], without padding
+`originals`  as they were drawn: a bad one in place of the sample that stands in for it (on_fault="replace"))")
+      .def(
+          "names",
+          [](const T& self, bool originals) {
+            return without_gil([&] { return originals ? self->original_names() : self->names(); });
+          },
+          nb::kw_only(), "originals"_a = false,
+          R"(What the records of the rows are called and where they are stored, as a list of RecordName in the
+order of `samples`; computed now, from what the data set knows: nothing is read. A masked row has the name of its
+bad sample. In a data set of Python's a name is no more than a key, "Points[17]".
+
+`originals`  of the samples as they were drawn: the name of a bad one, and not that of the sample that stands in for
+             it (on_fault="replace"))");
+}
+
 void bind_batches(nb::module_& module) {
   nb::class_<PyBatch> batch(module, "DeviceBatch",
                             R"(One replica's rows of a global batch, on its device.
@@ -170,6 +216,7 @@ A Mapping of field names to Tensors: dict(batch), batch["image"].
 
 Owns    its slot, for as long as it or any tensor made from it lives; it may outlive the loader.)");
   bind_mapping(batch, [](const PyBatch& self) -> const PyBatch& { return self; });
+  bind_rows(batch);
   batch.def_prop_ro("device", [](const PyBatch& self) { return self->device(); })
       .def_prop_ro(
           "replica", [](const PyBatch& self) { return self->replica(); },
@@ -231,6 +278,7 @@ Errors  KeyError  there is no such field; ValueError  another dtype or device, o
 With one device it is a Mapping of field names to Tensors, as the batch: step["image"], dict(step).
 With several: for batch in step.parts.)");
   bind_mapping(step, [](const PyStep& self) -> const PyBatch& { return self.only_part(); });
+  bind_rows(step);
   step.def_prop_ro("parts", &PyStep::parts,
                    "A DeviceBatch for every device of this process, in their order.")
       .def_prop_ro(

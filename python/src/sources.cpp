@@ -3,6 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include <nanobind/operators.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
 #include "header_docs.hpp"
 #include "host_array.hpp"
 
@@ -61,6 +65,77 @@ struct PythonValue<std::vector<ArrayField>> {
   }
 };
 
+/// Paths, as they were passed.
+struct PathList {
+  std::vector<std::string> paths;
+};
+template <>
+struct PythonValue<PathList> {
+  static std::string type() { return "collections.abc.Iterable[str | os.PathLike[str]]"; }
+  /// Errors  nb::type_error  something else
+  static PathList value(nb::handle given, const char*) {
+    std::string path;
+    if (take(given, path))
+      throw nb::type_error(("files takes a list of paths, found " + repr_of(given) +
+                            ": a folder is image_folder(path)")
+                               .c_str());
+    PathList list;
+    for (const nb::handle one : list_of_items(given, "a list of paths")) {
+      if (!take(one, path))
+        throw nb::type_error(("files: expected a path, found " + repr_of(one)).c_str());
+      list.paths.push_back(std::move(path));
+    }
+    return list;
+  }
+  /// The items of what numpy, pandas and torch have, or any other iterable.
+  static nb::list list_of_items(nb::handle given, const char* expected) {
+    const nb::object items =
+        nb::hasattr(given, "tolist") ? given.attr("tolist")() : nb::borrow(given);
+    if (!nb::hasattr(items, "__iter__"))
+      throw nb::type_error(
+          ("files: expected " + std::string(expected) + ", found " + repr_of(given)).c_str());
+    return nb::list(items);
+  }
+
+ private:
+  static bool take(nb::handle given, std::string& path) {
+    if (!nb::isinstance<nb::str>(given) && !nb::isinstance<nb::bytes>(given) &&
+        !nb::hasattr(given, "__fspath__"))
+      return false;
+    path = name_bytes(nb::module_::import_("os").attr("fsdecode")(given));
+    return true;
+  }
+};
+template <>
+struct PythonValue<FileLabels> {
+  static std::string type() {
+    return "collections.abc.Iterable[int] | collections.abc.Iterable[str] | None";
+  }
+  static std::string text(const FileLabels&) { return "None"; }
+  /// Errors  nb::type_error  something else
+  static FileLabels value(nb::handle given, const char*) {
+    FileLabels labels;
+    if (given.is_none()) return labels;
+    const nb::list items = PythonValue<PathList>::list_of_items(given, "a list of labels");
+    for (const nb::handle one : items) {
+      if (nb::isinstance<nb::str>(one))
+        labels.names.push_back(name_bytes(one));
+      else if (std::int64_t number = 0;
+               nb::hasattr(one, "__index__") &&
+               nb::try_cast(nb::module_::import_("operator").attr("index")(one), number))
+        labels.integers.push_back(number);
+      else
+        throw nb::type_error(
+            ("files: a label is an integer or the name of a class, found " + repr_of(one)).c_str());
+      if (!labels.names.empty() && !labels.integers.empty())
+        throw nb::type_error(("files: labels are all integers or all names of classes, found " +
+                              repr_of(items[0]) + " and " + repr_of(one))
+                                 .c_str());
+    }
+    return labels;
+  }
+};
+
 template <>
 struct PythonValue<Column> {
   static std::string type() { return "typing.Any"; }
@@ -82,6 +157,10 @@ struct PythonValue<std::vector<Column>> {
 namespace {
 
 // On the calling thread, where `progress` belongs, and Ctrl-C is seen in it.
+Dataset make_files(const PathList& list, const FilesOptions& options) {
+  return files(list.paths, options);
+}
+
 Dataset make_synthetic(SyntheticImagesOptions options) {
   options.progress = [progress = std::move(options.progress)](std::uint64_t done,
                                                               std::uint64_t total) {
@@ -104,12 +183,33 @@ void bind_sources(nb::module_& module) {
       "key", [](const RecordInfo& self) { return self.key; },
       as_sentence(sentence_of<RecordInfo>("key")).c_str());
   def_members(info, "label", &RecordInfo::label, "bytes", &RecordInfo::bytes);
+  nb::class_<RecordName> name(module, "RecordName", StructDoc<RecordName>::kText);
+  const auto text_of = [&name](const char* member, std::string RecordName::*text) {
+    name.def_prop_ro(
+        member, [text](const RecordName& self) { return name_text(self.*text); },
+        as_sentence(sentence_of<RecordName>(member)).c_str());
+  };
+  text_of("key", &RecordName::key);
+  text_of("file", &RecordName::file);
+  def_members(name, "offset", &RecordName::offset, "begin", &RecordName::begin, "length",
+              &RecordName::length, "pieces", &RecordName::pieces);
+  name.def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def(
+          "__str__", [](const RecordName& self) { return name_text(self.to_string()); },
+          docs::record_name_to_string)
+      .def("__repr__", [](const RecordName& self) {
+        return nb::str("<penstock.RecordName {}>").format(name_text(self.to_string()));
+      });
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
   def_struct<ArrayField>(module);
 
   def(module, calls::source_images());
   def(module, calls::source_image_folder());
+  def(module,
+      Call{"files", &make_files, calls::source_files().doc, Parameter<PathList>{"paths"},
+           Parameter<FilesOptions>{"options"}},
+      {"labels"});
   def(module, calls::source_webdataset());
   def(module, calls::source_tfrecord());
   def(module, calls::source_token_files());

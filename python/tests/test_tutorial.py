@@ -40,6 +40,69 @@ def test_the_code_runs_in_its_order(images, tmp_path, monkeypatch, capsys):
     assert "40 ['" in out and "1 (40, 224, 224, 3)" in out
 
 
+class Writer:
+    """What torch.utils.tensorboard has, without the package."""
+
+    def __init__(self) -> None:
+        self.scalars: dict[str, dict[str, float]] = {}
+
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        self.scalars[tag] = {tag: float(value)}
+
+    def add_scalars(self, tag: str, values: dict[str, float], step: int) -> None:
+        self.scalars[tag] = {name: float(value) for name, value in values.items()}
+
+
+def lines_of_torch() -> list[tuple[str, str]]:
+    section = TUTORIAL.read_text().split("## From torch's DataLoader")[1].split("\n## ")[0]
+    rows = [row for row in section.splitlines() if row.startswith("|")][2:]
+    found = [re.fullmatch(r"\| `([^`]+)` \| `([^`]+)` \|.*\|", row) for row in rows]
+    assert all(found) and len(found) == 16
+    return [match.groups() for match in found]
+
+
+def samples_of(made, names) -> int | None:
+    """How many samples a loader, a plan or a data set has; a torch loader is run, and so is one of ours."""
+    import torch
+
+    if isinstance(made, ps.Dataset):
+        return made.samples
+    if isinstance(made, (torch.utils.data.DataLoader, names["Loader"])):
+        return sum(len(next(iter(batch.values())) if isinstance(batch, dict) else batch) for batch in made)
+    return len(made) if hasattr(made, "__len__") else None
+
+
+def test_each_line_of_torchs_loader_runs_and_so_does_ours(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    import itertools
+
+    import numpy as np
+    from torch.utils import data as of_torch
+
+    monkeypatch.chdir(tmp_path)
+    (prelude,) = [block for block in blocks() if "DataLoader as Loader" in block]
+    names: dict[str, object] = {"ps": ps, "np": np, "itertools": itertools, "writer": Writer()}
+    names |= {name: getattr(of_torch, name) for name in of_torch.__all__}
+    exec(compile(prelude, "the beginning", "exec"), names)
+    compared = 0
+    for theirs, ours in lines_of_torch():
+        made = []
+        for line in (theirs, ours):
+            exec(f"made = {line}" if not re.match(r"[\w, ]+ = ", line) else f"{line}\nmade = valid", names)
+            made.append(samples_of(names["made"], names))
+        if "DistributedSampler" in theirs:
+            assert made == [10, 40]  # a quarter, and all in a single process
+        elif "islice" in theirs:
+            assert made == [3, 24]  # batches, and samples
+        elif "collate_fn" in theirs or None not in made:
+            assert made[0] == made[1], ours
+            compared += 1
+    assert compared == 12
+    writer = names["writer"]
+    assert isinstance(writer, Writer) and set(writer.scalars["input"]) == {"samples_per_s", "stall"}
+    assert (tmp_path / "batch.png").exists() and (tmp_path / "0.png").exists()
+
+
 def test_the_readmes_code_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
     text = (TUTORIAL.parents[1] / "README.md").read_text()

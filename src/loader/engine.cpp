@@ -307,6 +307,7 @@ std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) 
   auto batch = std::make_shared<InFlight>();
   StepInfo& info = *batch->info;
   info.form = config_.forms[drawn.bucket];
+  info.sources = config_.sources;
   batch->layout = &info.form->slice();
   info.bucket = drawn.bucket;
   info.step = step;

@@ -118,7 +118,9 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
                               .transformed = options.digest_transformed};
   std::size_t reads_together = 1;
   int max_concurrent_reads = 0;
+  auto named = std::make_shared<std::vector<SourcePtr>>();
   for (const plan::Branch& branch : sources) {
+    named->push_back(branch.source);
     max_concurrent_reads = std::max(max_concurrent_reads, branch.source->max_concurrent_reads());
     reads_together = std::max(reads_together, branch.source->reads_together());
   }
@@ -173,6 +175,7 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
       .recipes = std::move(recipes),
       .forms = std::move(forms),
       .fields = std::move(fields),
+      .sources = std::move(named),
       .topology = topology,
       .seed = seed,
       .weights = std::move(mix_weights),

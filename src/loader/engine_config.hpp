@@ -23,7 +23,8 @@ struct EngineConfig {
   // One for each bucket, or one.
   RowRecipes recipes;
   std::vector<std::shared_ptr<const BatchForm>> forms;
-  std::vector<FieldSpec> fields;  // delivered, in all forms
+  std::vector<FieldSpec> fields;                          // delivered, in all forms
+  std::shared_ptr<const std::vector<SourcePtr>> sources;  // by SampleId::source
   Topology topology;
   std::uint64_t seed = 0;
   std::vector<order::MixWeights> weights;  // where they are not the plan's

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -9,6 +11,26 @@
 
 namespace penstock {
 
+namespace loader {
+
+std::vector<SampleId> StepInfo::original_samples(const PartInfo& part) const {
+  const auto own = std::span(samples).subspan(part.first_sample, part.slice.samples);
+  std::vector<SampleId> originals(own.begin(), own.end());
+  for (const Fault& fault : faults)
+    if (fault.row >= part.slice.first && fault.row - part.slice.first < originals.size())
+      originals[fault.row - part.slice.first] = fault.sample;
+  return originals;
+}
+
+std::vector<RecordName> StepInfo::names_of(std::span<const SampleId> of) const {
+  std::vector<RecordName> names;
+  names.reserve(of.size());
+  for (const SampleId& sample : of) names.push_back((*sources)[sample.source]->name(sample.number));
+  return names;
+}
+
+}  // namespace loader
+
 const Device& DeviceBatch::device() const noexcept { return info_->parts[part_].device; }
 std::uint32_t DeviceBatch::replica() const noexcept { return info_->parts[part_].replica; }
 std::uint64_t DeviceBatch::step() const noexcept { return info_->step; }
@@ -17,6 +39,14 @@ std::uint64_t DeviceBatch::size() const noexcept { return info_->parts[part_].sl
 std::span<const SampleId> DeviceBatch::samples() const noexcept {
   const loader::PartInfo& part = info_->parts[part_];
   return std::span(info_->samples).subspan(part.first_sample, part.slice.samples);
+}
+
+std::vector<SampleId> DeviceBatch::original_samples() const {
+  return info_->original_samples(info_->parts[part_]);
+}
+std::vector<RecordName> DeviceBatch::names() const { return info_->names_of(samples()); }
+std::vector<RecordName> DeviceBatch::original_names() const {
+  return info_->names_of(original_samples());
 }
 
 std::span<const FieldSpec> DeviceBatch::fields() const noexcept { return info_->form->fields(); }
@@ -51,6 +81,14 @@ std::uint64_t Step::number() const noexcept { return info_->step; }
 std::uint32_t Step::epoch() const noexcept { return info_->epoch; }
 std::uint64_t Step::global_samples() const noexcept { return info_->global_samples; }
 std::span<const SampleId> Step::samples() const noexcept { return info_->samples; }
+std::vector<SampleId> Step::original_samples() const {
+  std::vector<SampleId> all;
+  for (const loader::PartInfo& part : info_->parts)
+    std::ranges::copy(info_->original_samples(part), std::back_inserter(all));
+  return all;
+}
+std::vector<RecordName> Step::names() const { return info_->names_of(samples()); }
+std::vector<RecordName> Step::original_names() const { return info_->names_of(original_samples()); }
 std::span<const Fault> Step::faults() const noexcept { return info_->faults; }
 Digest Step::digest() const { return info_->wait_for_digests().slice; }
 Digest Step::transformed_digest() const { return info_->wait_for_digests().transformed; }

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/device/device.hpp>
+#include <penstock/source/source.hpp>
 
 #include "src/batch/slicing.hpp"
 #include "src/device/slice_digest.hpp"
@@ -26,7 +28,8 @@ class BatchForm;
 
 struct StepInfo {
   std::shared_ptr<const BatchForm> form;
-  std::size_t bucket = 0;  // whose batch it is; each has a form
+  std::shared_ptr<const std::vector<SourcePtr>> sources;  // by SampleId::source; what names rows
+  std::size_t bucket = 0;                                 // whose batch it is; each has a form
   std::uint64_t step = 0;
   std::uint32_t epoch = 0;
   std::uint64_t global_samples = 0;
@@ -35,6 +38,10 @@ struct StepInfo {
   std::vector<Fault> faults;
   Digest digest;  // of what workers hashed: rows on host devices
   std::vector<std::shared_ptr<device::PendingDigests>> device_digests;
+
+  /// The samples of a part as they were drawn: before others replaced bad ones.
+  [[nodiscard]] std::vector<SampleId> original_samples(const PartInfo& part) const;
+  [[nodiscard]] std::vector<RecordName> names_of(std::span<const SampleId> of) const;
 
   /// Waits for the devices' part.
   ///

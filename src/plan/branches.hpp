@@ -20,6 +20,7 @@ inline constexpr std::uint32_t kReplacement = 0x200;
 inline constexpr std::uint32_t kDeviceTransform = 0x300;
 inline constexpr std::uint32_t kReading = 0x400;
 inline constexpr std::uint32_t kBatches = 0x500;  // and one for each bucket
+inline constexpr std::uint32_t kSplit = 0x10000;
 
 /// One source, and what is done to each of its records.
 struct Branch {

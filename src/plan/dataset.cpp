@@ -16,6 +16,7 @@
 #include "src/plan/json.hpp"
 #include "src/plan/order.hpp"
 #include "src/plan/plan.hpp"
+#include "src/plan/split.hpp"
 #include "src/plan/stream_records.hpp"
 #include "src/sequence/sorted.hpp"
 #include "src/source/renamed.hpp"
@@ -114,6 +115,37 @@ Dataset Dataset::select(std::vector<std::uint64_t> positions) const {
   return Dataset(plan_->with(plan::Select{share(std::move(positions))}));
 }
 
+std::vector<Dataset> Dataset::split(const std::vector<double>& fractions,
+                                    const SplitOptions& options) const {
+  const std::uint64_t count = plan::count_fixed_samples(*plan_, "split");
+  std::vector<Dataset> parts;
+  for (std::vector<std::uint64_t>& positions : plan::split_positions(count, fractions, options))
+    parts.push_back(select(std::move(positions)));
+  return parts;
+}
+
+std::vector<std::int64_t> Dataset::labels() const {
+  std::vector<std::int64_t> labels;
+  plan::see_fixed_samples(*plan_, "labels", [&](const Source& source, std::uint64_t number) {
+    const auto label = source.label(number);
+    if (!label)
+      throw Error(fmt::format("labels: {} has no label that is known without reading it",
+                              source.location(number)));
+    labels.push_back(*label);
+  });
+  return labels;
+}
+
+std::vector<std::int64_t> Dataset::classify(
+    const std::function<std::int64_t(const RecordInfo&)>& class_of) const {
+  if (!class_of) throw std::invalid_argument("classify needs a function, found an empty one");
+  std::vector<std::int64_t> classes;
+  plan::see_fixed_samples(*plan_, "classify", [&](const Source& source, std::uint64_t number) {
+    classes.push_back(class_of(source.info(number)));
+  });
+  return classes;
+}
+
 Dataset Dataset::sample(std::vector<double> weights, const SampleOptions& options) const {
   return Dataset(plan_->with(plan::Sample{share(std::move(weights)), options}));
 }
@@ -210,6 +242,18 @@ std::vector<FieldSpec> Dataset::fields() const { return plan::fields_of(*plan_);
 
 const Source& Dataset::source() const { return *plan::branches_of(*plan_).front().source; }
 
+RecordName Dataset::name(const SampleId& sample) const {
+  const std::vector<plan::Branch> branches = plan::branches_of(*plan_);
+  if (sample.source >= branches.size())
+    throw std::out_of_range(fmt::format("name: the plan has {} sources, counted from 0, found {}",
+                                        branches.size(), sample.source));
+  const Source& source = *branches[sample.source].source;
+  if (sample.number >= source.size())
+    throw std::out_of_range(fmt::format("name: source {} has {} records, counted from 0, found {}",
+                                        sample.source, source.size(), sample.number));
+  return source.name(sample.number);
+}
+
 bool Dataset::is_stream() const noexcept { return plan_->stream() != nullptr; }
 
 std::optional<std::uint64_t> Dataset::batch_size() const noexcept {
@@ -262,6 +306,9 @@ Dataset images(const std::filesystem::path& path, ImageFolderOptions options) {
 }
 Dataset image_folder(const std::filesystem::path& path, ImageFolderOptions options) {
   return Dataset(source::image_folder(path, std::move(options)));
+}
+Dataset files(const std::vector<std::string>& paths, FilesOptions options) {
+  return Dataset(source::files(paths, std::move(options)));
 }
 Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   return Dataset(source::webdataset(shards, std::move(options)));

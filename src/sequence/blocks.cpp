@@ -62,6 +62,19 @@ class Blocks final : public source::Composite {
     const auto place = running_.find(number * stride_);
     return fmt::format("{} from token {} on", documents_->location(place.document), place.offset);
   }
+  RecordName name(std::uint64_t number) const override {
+    auto place = running_.find(number * stride_);
+    std::vector<RecordName> names;
+    for (std::uint64_t left = length_; left > 0 && place.document < documents_->size();) {
+      const std::uint64_t held = order_->length_of(place.document) - place.offset;
+      const std::uint64_t taken = std::min(left, held);
+      if (taken > 0)
+        names.push_back(name_of_piece(*documents_, place.document, place.offset, taken));
+      left -= taken;
+      place = {.document = place.document + 1, .offset = 0};
+    }
+    return source::name_of_pieces(info(number).key, std::move(names));
+  }
   RecordInfo info(std::uint64_t number) const override {
     return {.key = fmt::format("block {}", number), .label = std::nullopt, .bytes = std::nullopt};
   }

@@ -125,6 +125,14 @@ class PackedRows final : public source::Composite {
     return fmt::format("row {}, which begins with {}", number,
                        documents_->location(pieces.front().document));
   }
+  RecordName name(std::uint64_t number) const override {
+    std::vector<Piece> pieces;
+    table_->pieces(number, pieces);
+    std::vector<RecordName> names;
+    for (const Piece& piece : pieces)
+      names.push_back(name_of_piece(*documents_, piece.document, piece.begin, piece.length));
+    return source::name_of_pieces(info(number).key, std::move(names));
+  }
   RecordInfo info(std::uint64_t number) const override {
     return {.key = fmt::format("row {}", number), .label = std::nullopt, .bytes = std::nullopt};
   }

@@ -105,4 +105,12 @@ Result<ConstTensorView> read_document(const Source& source, std::uint64_t number
                .file = source.location(number)};
 }
 
+RecordName name_of_piece(const Source& source, std::uint64_t document, std::uint64_t begin,
+                         std::uint64_t length) {
+  RecordName name = source.name(document);
+  name.begin = begin;
+  name.length = length;
+  return name;
+}
+
 }  // namespace penstock::sequence

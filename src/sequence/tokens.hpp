@@ -27,4 +27,8 @@ namespace penstock::sequence {
 [[nodiscard]] Result<ConstTensorView> read_document(const Source& source, std::uint64_t number,
                                                     std::size_t field, Record& record);
 
+/// Of a piece of a document.
+[[nodiscard]] RecordName name_of_piece(const Source& source, std::uint64_t document,
+                                       std::uint64_t begin, std::uint64_t length);
+
 }  // namespace penstock::sequence

@@ -52,6 +52,19 @@ void visit_fields(Visitor& visit, ImageFolderArguments& all) {
 }
 SourcePtr make(ImageFolderArguments all) { return image_folder(all.path, std::move(all.options)); }
 
+struct FilesArguments {
+  static constexpr const char* kName = "files";
+  std::vector<std::string> paths;
+  FilesOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, FilesArguments& all) {
+  visit.required("paths", all.paths);
+  visit_fields(visit, all.options);
+  visit_storage(visit, {all.options.root.string()}, all.options.storage);
+}
+SourcePtr make(FilesArguments all) { return files(all.paths, std::move(all.options)); }
+
 struct WebDatasetArguments {
   static constexpr const char* kName = "webdataset";
   std::vector<std::string> shards;
@@ -149,6 +162,22 @@ Description describe_image_folder(const std::filesystem::path& root,
   return core::describe_call(all);
 }
 
+Description describe_files(std::vector<std::string> paths, FilesOptions options) {
+  FilesArguments all{std::move(paths), std::move(options)};
+  const Json json = core::write_json(all);
+  // As Python has it, where labels are one list.
+  std::string labels;
+  if (!all.options.labels.integers.empty()) labels = core::value_text(all.options.labels.integers);
+  if (!all.options.labels.names.empty()) labels = core::value_text(all.options.labels.names);
+  all.options.labels = {};
+  std::string text = core::call_text(all.kName, core::changed_arguments(all), 1);
+  if (!labels.empty()) {
+    text.pop_back();
+    text += fmt::format(", labels={})", labels);
+  }
+  return {.name = all.kName, .options = core::dump_json(json), .text = std::move(text)};
+}
+
 Description describe_webdataset(const ShardPaths& shards, const WebDatasetOptions& options) {
   return core::describe_call(WebDatasetArguments{all_absolute(shards.as_given()), options});
 }
@@ -187,8 +216,8 @@ Description describe_zip(const std::vector<Description>& parts) {
 }
 
 std::map<std::string, MakeSource> makers_of_sources() {
-  return makers_of<ImageFolderArguments, WebDatasetArguments, TfRecordArguments, ArraysArguments,
-                   TokenFilesArguments, MegatronArguments, NumbersArguments>();
+  return makers_of<ImageFolderArguments, FilesArguments, WebDatasetArguments, TfRecordArguments,
+                   ArraysArguments, TokenFilesArguments, MegatronArguments, NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

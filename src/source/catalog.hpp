@@ -20,6 +20,8 @@ namespace penstock::source {
 
 [[nodiscard]] Description describe_image_folder(const std::filesystem::path& root,
                                                 const ImageFolderOptions& options);
+/// `paths` are relative to options.root, which is absolute.
+[[nodiscard]] Description describe_files(std::vector<std::string> paths, FilesOptions options);
 [[nodiscard]] Description describe_webdataset(const ShardPaths& shards,
                                               const WebDatasetOptions& options);
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,

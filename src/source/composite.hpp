@@ -4,12 +4,24 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <penstock/source/source.hpp>
 
 namespace penstock::source {
+
+/// Of a record that consists of these, in their order.
+[[nodiscard]] inline RecordName name_of_pieces(std::string key, std::vector<RecordName> pieces) {
+  RecordName name{.key = std::move(key)};
+  if (!pieces.empty()) {
+    name.file = pieces.front().file;
+    name.offset = pieces.front().offset;
+  }
+  name.pieces = std::move(pieces);
+  return name;
+}
 
 class Composite : public Source {
  public:

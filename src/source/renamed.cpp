@@ -73,6 +73,10 @@ class Renamed final : public Composite {
 
   std::string location(std::uint64_t number) const override { return source_->location(number); }
   RecordInfo info(std::uint64_t number) const override { return source_->info(number); }
+  std::optional<std::int64_t> label(std::uint64_t number) const override {
+    return source_->label(number);
+  }
+  RecordName name(std::uint64_t number) const override { return source_->name(number); }
   std::optional<std::uint64_t> length(std::uint64_t number) const override {
     return source_->length(number);
   }

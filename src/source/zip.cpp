@@ -80,6 +80,12 @@ class Zip final : public Composite {
     }
     return info;
   }
+  RecordName name(std::uint64_t number) const override {
+    std::vector<RecordName> pieces;
+    for (const SourcePtr& source : sources_) pieces.push_back(source->name(number));
+    std::string key = pieces.front().key;
+    return name_of_pieces(std::move(key), std::move(pieces));
+  }
   std::uint64_t files() const noexcept override { return sources_.front()->files(); }
   std::uint64_t file_of(std::uint64_t number) const override {
     return sources_.front()->file_of(number);

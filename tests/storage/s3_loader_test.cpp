@@ -98,6 +98,31 @@ class S3Loader : public ::testing::Test {
   }
 };
 
+TEST_F(S3Loader, AListOfObjectsGivesTheDigestOfOneOfFiles) {
+  const S3Server server(photos());
+  const auto folder = source::image_folder(photos() / "folder");
+  std::vector<std::string> here;
+  std::vector<std::string> there;
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t number = folder->size(); number-- > 0;) {
+    here.push_back(folder->location(number));
+    there.push_back("s3://photos/folder/" + folder->info(number).key);
+    labels.push_back(static_cast<std::int64_t>(number) * 3);
+  }
+  const SourcePtr local = source::files(here, {.labels = labels});
+  const SourcePtr remote = source::files(there, {.labels = labels, .storage = server.options()});
+  EXPECT_EQ(remote->fingerprint(), local->fingerprint());
+  EXPECT_EQ(digest_of(remote), digest_of(local));
+  EXPECT_EQ(remote->name(1).file, there[1]);
+  there[3] += ".none";
+  const SourcePtr damaged = source::files(there, {.labels = labels, .storage = server.options()});
+  Record record;
+  const auto missing = damaged->read(3, record);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.fault().to_string(), HasSubstr(there[3]));
+  EXPECT_TRUE(damaged->read(4, record));
+}
+
 TEST_F(S3Loader, FolderAndShardsGiveTheDigestOfLocalOnesAndStatesGoAcross) {
   const S3Server server(photos());
   const IndexOptions in_memory{.location = IndexLocation::memory};

@@ -210,6 +210,13 @@ class DeviceBatch {
   [[nodiscard]] std::uint64_t size() const noexcept;
   /// Sample IDs of the rows, in order; shorter than size() when the batch was padded.
   [[nodiscard]] std::span<const SampleId> samples() const noexcept;
+  /// The same as they were drawn: where another sample stands in a bad one's place (OnFault::replace), the bad one.
+  [[nodiscard]] std::vector<SampleId> original_samples() const;
+  /// What the records of samples() are called and where they are stored, computed now: nothing is read. A row that is masked
+  /// has the name of its bad sample.
+  [[nodiscard]] std::vector<RecordName> names() const;
+  /// Those of original_samples().
+  [[nodiscard]] std::vector<RecordName> original_names() const;
 
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept;
   /// One field of all rows, in device memory (host memory on a host device).
@@ -260,6 +267,10 @@ class Step {
   [[nodiscard]] std::uint64_t global_samples() const noexcept;
   /// This process's samples, in row order over its parts.
   [[nodiscard]] std::span<const SampleId> samples() const noexcept;
+  /// As in DeviceBatch, of all parts, in row order over them.
+  [[nodiscard]] std::vector<SampleId> original_samples() const;
+  [[nodiscard]] std::vector<RecordName> names() const;
+  [[nodiscard]] std::vector<RecordName> original_names() const;
   /// Tolerated faults in this process's rows.
   [[nodiscard]] std::span<const Fault> faults() const noexcept;
   /// Of this process's rows; zero unless LoaderOptions::digest. Waits until CUDA devices have hashed theirs.

@@ -112,6 +112,31 @@ class Dataset {
   ///
   /// Errors  std::invalid_argument  one of them does not exist
   [[nodiscard]] Dataset select(std::vector<std::uint64_t> positions) const;
+  /// Splits the samples at random into disjoint parts, such as for training and validation: `fractions` of them, which add up
+  /// to 1. Each part is this plan with one select(), which keeps the samples in their order, so shuffle the parts. It comes
+  /// before every operation that changes the samples or their order from epoch to epoch.
+  ///
+  /// With two parts the number of samples in each, in all and of each class of `by`, is its fraction to within one sample; with
+  /// more to within two. With `group` the fractions are those of the samples to within about the largest group.
+  ///
+  /// Memory  8 bytes a sample, in the lists of all parts together; 28 more during the call, 32 with `by`
+  /// Errors  std::invalid_argument  fractions that are not above 0, or do not add up to 1; a part without samples; not one class
+  ///                                or group for each sample, or both; a stream; an operation before it that has another order
+  ///                                in each epoch, or batch
+  [[nodiscard]] std::vector<Dataset> split(const std::vector<double>& fractions,
+                                           const SplitOptions& options = {}) const;
+  /// The labels of the samples, in the order of their positions, as far as the source knows them without reading the records
+  /// (RecordInfo::label): for split(), or the weights of sample(). It comes before the operations that split() must come before.
+  ///
+  /// Errors  Error                  the source does not know the label of a record; names it
+  ///         std::invalid_argument  as split()
+  [[nodiscard]] std::vector<std::int64_t> labels() const;
+  /// What `class_of` says of each sample's record, in the order of their positions; it is called here, once for each, and
+  /// nothing is read. For split(), by other things than labels.
+  ///
+  /// Errors  std::invalid_argument  as split()
+  [[nodiscard]] std::vector<std::int64_t> classify(
+      const std::function<std::int64_t(const RecordInfo&)>& class_of) const;
   /// Draws with replacement, position p with a probability of `weights`[p] over the sum of all, as
   /// PyTorch's WeightedRandomSampler. Each draw of a sample has random numbers of its own
   /// (SampleId::draw), so another crop. After batch, a batch that is drawn again is the same one.
@@ -191,6 +216,11 @@ class Dataset {
   /// The fields of a sample, after the transforms so far.
   [[nodiscard]] std::vector<FieldSpec> fields() const;
   [[nodiscard]] const Source& source() const;
+  /// What the record of a sample is called, and where it is stored, as DeviceBatch::names(): of a Fault's sample, say. Of
+  /// `sample` only `source` and `number` count. Nothing is read.
+  ///
+  /// Errors  std::out_of_range  the plan has no such source, or that one no such record
+  [[nodiscard]] RecordName name(const SampleId& sample) const;
   /// Whether the records come once, as they arrive.
   [[nodiscard]] bool is_stream() const noexcept;
   /// Samples in a global batch, at the most; none where there is no batch yet.
@@ -268,6 +298,7 @@ class Dataset {
 [[nodiscard]] Dataset images(const std::filesystem::path& path, ImageFolderOptions options = {});
 [[nodiscard]] Dataset image_folder(const std::filesystem::path& path,
                                    ImageFolderOptions options = {});
+[[nodiscard]] Dataset files(const std::vector<std::string>& paths, FilesOptions options = {});
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);

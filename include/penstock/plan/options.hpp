@@ -114,6 +114,15 @@ void visit_fields(Visitor& visit, BatchOptions& options) {
   visit("uneven", options.uneven);
 }
 
+/// For Dataset::split.
+struct SplitOptions {
+  std::uint64_t seed = 0;  ///< which split it is; the same one for the same samples, on any machine
+  /// a class for each sample, of which each part gets its fraction (stratified); by default there is one class
+  std::vector<std::int64_t> by{};
+  /// a group for each sample, such as its patient: all samples of a group go to one part. Not with `by`
+  std::vector<std::int64_t> group{};
+};
+
 /// For Dataset::prefetch_to_devices.
 struct PrefetchOptions {
   int depth =

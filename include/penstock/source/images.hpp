@@ -1,9 +1,10 @@
-// source/images: labelled images, as files, tar shards or TFRecord files.
+// source/images: labelled images, as files, tar shards or TFRecord files; and lists of files.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <penstock/core/export.hpp>
@@ -77,6 +78,68 @@ namespace source {
 ///         became shorter meanwhile
 [[nodiscard]] SourcePtr image_folder(const std::filesystem::path& path,
                                      ImageFolderOptions options = {});
+
+}  // namespace source
+/// The labels of a list of files: integers, or names of classes.
+struct FileLabels {
+  FileLabels() = default;
+  FileLabels(std::vector<std::int64_t> all)  // NOLINT(google-explicit-constructor)
+      : integers(std::move(all)) {}
+  FileLabels(std::vector<std::string> all)  // NOLINT(google-explicit-constructor)
+      : names(std::move(all)) {}
+
+  std::vector<std::int64_t> integers{};
+  std::vector<std::string> names{};
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, FileLabels& labels) {
+  visit("integers", labels.integers);
+  visit("names", labels.names);
+}
+
+/// For source::files().
+struct FilesOptions {
+  /// one for each path: integers, which stay as they are, or names of classes; by default all are 0
+  FileLabels labels{};
+  /// names of the classes: label i is classes[i], so that a validation set has the labels of its training set; integers are
+  /// then from 0 to their number - 1. By default the names among the labels, sorted
+  std::vector<std::string> classes{};
+  /// the folder that the paths are relative to; by default the current one, where absolute paths and s3:// URLs may stand, too
+  std::filesystem::path root{};
+  std::string field = "image";  ///< the name of the field with a file's bytes
+  /// a larger file is a fault, so that one record cannot take all memory
+  std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
+  ObjectStorageOptions storage{};  ///< for s3:// paths
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, FilesOptions& options) {
+  // `storage` is visited by the source: plans have it where a path is not local.
+  visit("labels", options.labels);
+  visit("classes", options.classes);
+  visit("root", options.root);
+  visit("field", options.field);
+  visit("max_file_bytes", options.max_file_bytes);
+}
+
+namespace source {
+
+/// The files in a list, in its order: local ones, or all of them "s3://" objects. A file may come several times. No file is
+/// looked at before it is read, so that one that is missing is a fault of its record; an object costs two requests, since its
+/// size is not known.
+///
+/// A record's key is its path relative to `root`, or without that to the folder that all paths have in common. The fingerprint
+/// covers these, their order and the labels, but neither the files' contents nor the folder, which may move. A plan in JSON has
+/// all the paths and labels in it, 38 MB for a million ImageNet-like ones; a state has the fingerprint only.
+///
+/// Shapes  `field` u8 [?] (the file's bytes), label i64 [].
+/// Units   12 bytes and its name for each file, and 8 where there are labels
+/// Errors  std::invalid_argument  no paths; a path that is empty or ends with a slash; some that are s3:// and some that are
+///                                not; with `root`, one that is absolute; another number of labels than paths; a label that is
+///                                none of `classes`, or classes without labels; the field's name is empty or "label"
+/// Faults  as image_folder()
+[[nodiscard]] SourcePtr files(const std::vector<std::string>& paths, FilesOptions options = {});
 
 }  // namespace source
 /// How images are stored.

@@ -178,6 +178,23 @@ struct RecordInfo {
   std::optional<std::uint64_t> bytes{};  ///< the bytes that it takes where it is stored
 };
 
+/// What a record is called, and where it is stored. Known without reading it.
+struct RecordName {
+  std::string key{};   ///< its name in the data set, as RecordInfo::key
+  std::string file{};  ///< path or s3:// URL of the file that it is in; empty where there is none
+  std::uint64_t offset =
+      0;  ///< of its first byte in that file, as in Fault; in a tar shard of its first member's
+  std::uint64_t begin = 0;                ///< of a piece of a document: its first token there
+  std::optional<std::uint64_t> length{};  ///< of a piece of a document: its tokens
+  /// Of a row of pack and blocks: the pieces of documents that it consists of, in their order. Of zip, and of arrays in
+  /// several files: what each of them has. `file` and `offset` are then those of the first. Else empty.
+  std::vector<RecordName> pieces{};
+
+  /// "cats/7.jpg in /train/cats/7.jpg at byte 0", "row 3: d.bin document 7, tokens 0 to 9 in d.bin at byte 512; ...".
+  [[nodiscard]] std::string to_string() const;
+  friend bool operator==(const RecordName&, const RecordName&) = default;
+};
+
 /// Something about a data set that its user should know, in a sentence or two.
 struct Notice {
   std::string text;
@@ -218,6 +235,15 @@ class Source {
   /// What Dataset::filter may ask about record `number` without reading it.
   [[nodiscard]] virtual RecordInfo info(std::uint64_t number) const {
     return {.key = location(number), .label = std::nullopt, .bytes = std::nullopt};
+  }
+  /// The label of info() alone, which may cost less than all of it.
+  [[nodiscard]] virtual std::optional<std::int64_t> label(std::uint64_t number) const {
+    return info(number).label;
+  }
+  /// What record `number` is called and where it is stored, for programs; without reading it, or asking the storage. The key
+  /// is that of info(). By default there is no more than the key.
+  [[nodiscard]] virtual RecordName name(std::uint64_t number) const {
+    return {.key = info(number).key};
   }
   /// Elements of record `number`'s field of shape [?], where that is known without reading the record: what pack() and
   /// blocks() compute with. The same at every call. None: not known, or damaged.

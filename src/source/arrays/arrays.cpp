@@ -46,7 +46,8 @@ source::Rows npy_rows(const ArrayField& field, storage::MappedFile file) {
   }
   return {{spec, file.bytes.subspan(header.data_at, spec.bytes() * count), std::move(file.owner)},
           count,
-          path};
+          path,
+          header.data_at};
 }
 
 source::Rows raw_rows(const ArrayField& field, storage::MappedFile file) {
@@ -70,7 +71,7 @@ source::Rows raw_rows(const ArrayField& field, storage::MappedFile file) {
                     "rows {} of {} bytes; check the type, the shape and the offset",
                     path, bytes.size(), spec.to_string(), row_bytes));
   }
-  return {{spec, bytes, std::move(file.owner)}, bytes.size() / row_bytes, path};
+  return {{spec, bytes, std::move(file.owner)}, bytes.size() / row_bytes, path, field.offset};
 }
 
 }  // namespace

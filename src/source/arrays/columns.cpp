@@ -9,6 +9,7 @@
 
 #include <penstock/core/random.hpp>
 
+#include "src/source/composite.hpp"
 #include "src/source/hash_ends.hpp"
 
 namespace penstock::source {
@@ -23,7 +24,10 @@ bool is_aligned(const std::byte* data, std::size_t stride, DType dtype) noexcept
 
 ColumnSource::ColumnSource(std::string kind, std::vector<Rows> columns, bool from_storage,
                            std::optional<Description> description)
-    : kind_(std::move(kind)), columns_(std::move(columns)), description_(std::move(description)) {
+    : kind_(std::move(kind)),
+      from_storage_(from_storage),
+      columns_(std::move(columns)),
+      description_(std::move(description)) {
   for (const Rows& rows : columns_) {
     const FieldSpec& spec = rows.column.spec;
     const std::byte* const data = rows.column.bytes.data();
@@ -55,6 +59,23 @@ Result<void> ColumnSource::read(std::uint64_t number, Record& record) const {
 
 std::string ColumnSource::location(std::uint64_t number) const {
   return fmt::format("{} row {}", columns_.front().location, number);
+}
+
+RecordName ColumnSource::name_in(std::size_t column, std::uint64_t number) const {
+  const Rows& rows = columns_[column];
+  RecordName name{.key = fmt::format("{} row {}", rows.location, number)};
+  if (!from_storage_) return name;
+  name.file = rows.location;
+  name.offset = rows.begin + number * starts_[column].stride;
+  return name;
+}
+
+RecordName ColumnSource::name(std::uint64_t number) const {
+  if (columns_.size() == 1 || !from_storage_) return name_in(0, number);
+  std::vector<RecordName> pieces;
+  for (std::size_t column = 0; column < columns_.size(); ++column)
+    pieces.push_back(name_in(column, number));
+  return name_of_pieces(location(number), std::move(pieces));
 }
 
 std::string ColumnSource::fingerprint() const {

@@ -14,7 +14,8 @@ namespace penstock::source {
 struct Rows {
   Column column;
   std::uint64_t count = 0;
-  std::string location;  ///< a path, or what else to call it in messages
+  std::string location;     ///< a path, or what else to call it in messages
+  std::uint64_t begin = 0;  ///< of the rows, in that file
 };
 
 /// Arrays of equal length, row by row.
@@ -30,6 +31,7 @@ class ColumnSource final : public Source {
   std::span<const FieldSpec> fields() const noexcept override { return fields_; }
   Result<void> read(std::uint64_t number, Record& record) const override;
   std::string location(std::uint64_t number) const override;
+  RecordName name(std::uint64_t number) const override;
   std::uint64_t files() const noexcept override { return 1; }
   std::uint64_t file_of(std::uint64_t) const override { return 0; }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
@@ -43,7 +45,10 @@ class ColumnSource final : public Source {
     std::size_t stride;
     bool aligned;  // rows may be used where they lie
   };
+  [[nodiscard]] RecordName name_in(std::size_t column, std::uint64_t number) const;
+
   std::string kind_;
+  bool from_storage_;
   std::vector<FieldSpec> fields_;
   std::vector<Start> starts_;
   std::vector<Rows> columns_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <climits>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include <penstock/core/random.hpp>
 #include <penstock/source/images.hpp>
 
+#include "src/core/printable.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
@@ -26,19 +28,29 @@ namespace {
 
 enum Field : std::size_t { kImage, kLabel, kFields };
 
+/// Files that were listed in a folder, or by the caller.
 class ImageFolder final : public Source {
  public:
   ImageFolder(std::string root, storage::StoragePtr storage, source::FileList files,
               source::Labels labels, std::vector<Notice> notices, std::uint64_t max_file_bytes,
               Description description)
-      : root_(std::move(root)),
+      : ImageFolder(std::move(root), std::move(storage), std::move(files), std::move(labels),
+                    "image", max_file_bytes) {
+    notices_ = std::move(notices);
+    description_ = std::move(description);
+  }
+  /// What the caller lists; of objects there is no stamp.
+  ImageFolder(std::string root, storage::StoragePtr storage, source::FileList files,
+              source::Labels labels, std::string field, std::uint64_t max_file_bytes,
+              ObjectStorageOptions storage_options = {})
+      : storage_options_(std::move(storage_options)),
+        root_(std::move(root)),
         storage_(std::move(storage)),
         files_(std::move(files)),
         labels_(std::move(labels)),
-        notices_(std::move(notices)),
         max_file_bytes_(max_file_bytes),
-        description_(std::move(description)),
-        fields_{FieldSpec{"image", DType::u8, {kDynamic}}, FieldSpec{"label", DType::i64, {}}} {
+        fields_{FieldSpec{std::move(field), DType::u8, {kDynamic}},
+                FieldSpec{"label", DType::i64, {}}} {
     if (!root_.ends_with('/')) root_ += '/';
   }
 
@@ -58,8 +70,15 @@ class ImageFolder final : public Source {
     end = std::copy(folder.path.begin(), folder.path.end(), end);
     *std::copy(name.begin(), name.end(), end) = '\0';
 
+    const storage::FileStamp* stamp = files_.stamp(number);
+    std::optional<storage::FileStamp> found;
+    if (stamp == nullptr && is_remote_) {
+      auto asked = storage_->stat(path.data());
+      if (!asked) return std::move(asked.fault());
+      stamp = &found.emplace(std::move(*asked));
+    }
     Result<std::span<const std::byte>> bytes = storage_->read_whole(
-        path.data(), files_.stamp(number), max_file_bytes_,
+        path.data(), stamp, max_file_bytes_,
         [&record](std::size_t count) { return record.allocate(count); }, record.prefix_limit());
     if (!bytes) return std::move(bytes.fault());
     record.add_bytes_read(bytes->size());
@@ -73,6 +92,15 @@ class ImageFolder final : public Source {
     return root_ + files_.folder(number).path + std::string(files_.name(number));
   }
 
+  std::optional<std::int64_t> label(std::uint64_t number) const override {
+    return *label_of(number);
+  }
+
+  RecordName name(std::uint64_t number) const override {
+    std::string file = location(number);
+    return {.key = file.substr(root_.size()), .file = std::move(file)};
+  }
+
   RecordInfo info(std::uint64_t number) const override {
     RecordInfo info{.key = location(number).substr(root_.size()),
                     .label = *label_of(number),
@@ -81,6 +109,7 @@ class ImageFolder final : public Source {
       info.bytes = stamp->bytes;
       return info;
     }
+    if (is_remote_) return info;  // which costs a request
     std::error_code unknown;
     const std::uintmax_t bytes = std::filesystem::file_size(location(number), unknown);
     if (!unknown) info.bytes = bytes;
@@ -89,8 +118,7 @@ class ImageFolder final : public Source {
 
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
-    return storage::is_object_url(root_) ? storage::kObjectReadsAtOnce
-                                         : Source::max_concurrent_reads();
+    return is_remote_ ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
   }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
@@ -101,11 +129,13 @@ class ImageFolder final : public Source {
     }
     labels.append(reinterpret_cast<const char*>(labels_.of_file.data()),
                   labels_.of_file.size() * sizeof(std::int64_t));
-    return fmt::format("image_folder({} files, {})", size(),
+    return fmt::format("{}({} files, {})", description_ ? "image_folder" : "files", size(),
                        hash_text(files_.hash() + hash_text(labels)));
   }
 
-  std::optional<Description> description() const override { return description_; }
+  std::optional<Description> description() const override {
+    return description_ ? description_ : describe_list();
+  }
   std::span<const std::string> class_names() const noexcept override {
     return labels_.of_file.empty() ? files_.class_names() : labels_.class_names;
   }
@@ -116,13 +146,30 @@ class ImageFolder final : public Source {
     return labels_.of_file.empty() ? &files_.folder(number).label : &labels_.of_file[number];
   }
 
-  std::string root_;  // absolute, with a slash at the end
+  // Made when it is asked for: it has all the paths.
+  Description describe_list() const {
+    FilesOptions options{.labels = labels_.of_file,
+                         .classes = labels_.class_names,
+                         .root = root_,
+                         .field = fields_[kImage].name,
+                         .max_file_bytes = max_file_bytes_,
+                         .storage = storage_options_};
+    std::vector<std::string> paths;
+    paths.reserve(size());
+    for (std::uint64_t number = 0; number < size(); ++number)
+      paths.push_back(files_.folder(number).path + std::string(files_.name(number)));
+    return source::describe_files(std::move(paths), std::move(options));
+  }
+
+  ObjectStorageOptions storage_options_;  // of a list
+  std::string root_;                      // absolute, with a slash at the end
+  bool is_remote_ = storage::is_object_url(root_);
   storage::StoragePtr storage_;
   source::FileList files_;
   source::Labels labels_;
   std::vector<Notice> notices_;
   std::uint64_t max_file_bytes_;
-  Description description_;
+  std::optional<Description> description_;  // none: a list of files
   std::array<FieldSpec, kFields> fields_;
 };
 
@@ -152,7 +199,100 @@ std::vector<std::string> normalised(const std::vector<std::string>& extensions) 
   return endings;
 }
 
+// The folder that all of these have in common, with a slash at the end.
+std::string_view common_folder(std::span<const std::string> paths) {
+  std::string_view common = paths.front();
+  common = common.substr(0, common.rfind('/') + 1);
+  for (const std::string& path : paths)
+    while (!path.starts_with(common)) {
+      common.remove_suffix(1);
+      common = common.substr(0, common.rfind('/') + 1);
+    }
+  return common;
+}
+
+// Labels of a list, as those of a labels file.
+source::Labels labels_of(std::span<const std::string_view> paths, FileLabels given,
+                         std::vector<std::string> classes) {
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument("files: " + what);
+  };
+  const std::size_t count = given.integers.size() + given.names.size();
+  if (count == 0 && !classes.empty())
+    refuse("the option classes has the names of labels, and there are none: pass labels");
+  if (count != 0 && count != paths.size())
+    refuse(fmt::format("there are {} labels and {} paths: pass one for each", count, paths.size()));
+  const auto refuse_label = [&](std::size_t file, const std::string& label) {
+    refuse(fmt::format("the label {} of '{}' is none of the {} names in the option classes", label,
+                       core::printable(std::string(paths[file]), 100), classes.size()));
+  };
+  for (std::size_t file = 0; file < given.integers.size() && !classes.empty(); ++file)
+    if (given.integers[file] < 0 || std::cmp_greater_equal(given.integers[file], classes.size()))
+      refuse_label(file, std::to_string(given.integers[file]));
+  if (given.names.empty()) return {std::move(given.integers), std::move(classes)};
+  if (classes.empty()) {
+    const std::set<std::string_view> names(given.names.begin(), given.names.end());
+    classes.assign(names.begin(), names.end());
+  }
+  const source::ClassNumbers numbers = source::numbers_of(classes);
+  source::Labels labels;
+  for (std::size_t file = 0; file < given.names.size(); ++file) {
+    const auto found = numbers.find(given.names[file]);
+    if (found == numbers.end())
+      refuse_label(file, "'" + core::printable(given.names[file], 100) + "'");
+    labels.of_file.push_back(found->second);
+  }
+  labels.class_names = std::move(classes);
+  return labels;
+}
+
 }  // namespace
+
+SourcePtr source::files(const std::vector<std::string>& paths, FilesOptions options) {
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument("files: " + what);
+  };
+  if (paths.empty()) refuse("expected paths, found none");
+  if (options.field.empty() || options.field == "label")
+    refuse("the field of a file's bytes needs a name, which is not 'label'");
+  if (options.max_file_bytes == 0) refuse("max_file_bytes is 0, which no file fits");
+  check_classes(options.classes);
+
+  std::string root = options.root.string();
+  std::vector<std::string> whole;
+  std::vector<std::string_view> relative;
+  if (!root.empty()) {
+    storage::require_readable_scheme(root);
+    if (!storage::is_object_url(root)) root = std::filesystem::absolute(root).string();
+    for (const std::string& path : paths)
+      if (path.starts_with('/') || path.find("://") != path.npos)
+        refuse(fmt::format("with a root the paths are relative to it, found '{}'",
+                           core::printable(path, 100)));
+    relative.assign(paths.begin(), paths.end());
+  } else {
+    const std::string here = std::filesystem::current_path().string() + '/';
+    const bool is_remote = storage::is_object_url(paths.front());
+    whole.reserve(paths.size());
+    for (const std::string& path : paths) {
+      storage::require_readable_scheme(path);
+      if (storage::is_object_url(path) != is_remote)
+        refuse(
+            fmt::format("all paths are s3:// or none is, found '{}' and '{}': make two data "
+                        "sets, and concatenate() them",
+                        core::printable(paths.front(), 100), core::printable(path, 100)));
+      const bool is_whole = is_remote || path.empty() || path.starts_with('/');
+      whole.push_back(is_whole ? path : here + path);
+    }
+    root = common_folder(whole);
+    for (const std::string& path : whole)
+      relative.push_back(std::string_view(path).substr(root.size()));
+  }
+  Labels labels = labels_of(relative, std::move(options.labels), std::move(options.classes));
+  auto storage = std::make_shared<const storage::Storage>(options.storage);
+  return std::make_shared<ImageFolder>(std::move(root), std::move(storage), FileList(relative),
+                                       std::move(labels), std::move(options.field),
+                                       options.max_file_bytes, std::move(options.storage));
+}
 
 SourcePtr source::image_folder(const std::filesystem::path& path, ImageFolderOptions options) {
   return described_image_folder(path, options, describe_image_folder(path, options));

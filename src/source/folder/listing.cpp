@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include <dirent.h>
@@ -52,6 +53,25 @@ std::string first_of(std::span<const std::string> names) {
 }
 
 }  // namespace
+
+FileList::FileList(std::span<const std::string_view> paths) {
+  std::map<std::string_view, std::uint32_t> folders;
+  for (const std::string_view path : paths) {
+    const std::size_t folder_end = path.rfind('/') + 1;  // 0 where there is none
+    const std::string_view folder = path.substr(0, folder_end);
+    const std::string_view name = path.substr(folder_end);
+    if (name.empty() || path.find('\0') != path.npos)
+      throw std::invalid_argument(fmt::format("files: expected the path of a file, found '{}'",
+                                              core::printable(std::string(path))));
+    const auto [found, is_new] =
+        folders.emplace(folder, static_cast<std::uint32_t>(folders_.size()));
+    if (is_new) folders_.push_back({.path = std::string(folder)});
+    folder_of_.push_back(found->second);
+    name_at_.push_back(names_.size());
+    names_.insert(names_.end(), name.begin(), name.end());
+    names_.push_back('\0');
+  }
+}
 
 std::string FileList::hash() const {
   std::string folders;

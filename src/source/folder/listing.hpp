@@ -24,6 +24,12 @@ class FileList {
     std::int64_t label = 0;  ///< index of its class
   };
 
+  FileList() = default;
+  /// These paths, relative to the root, in their order; they have no classes.
+  ///
+  /// Errors  std::invalid_argument  a path that names no file
+  explicit FileList(std::span<const std::string_view> paths);
+
   [[nodiscard]] std::uint64_t size() const noexcept { return folder_of_.size(); }
   [[nodiscard]] const Folder& folder(std::uint64_t file) const noexcept {
     return folders_[folder_of_[file]];

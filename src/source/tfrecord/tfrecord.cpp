@@ -181,13 +181,18 @@ class TfRecords final : public Source {
     return fmt::format("{}:{}", shards_.path(place.shard), place.record);
   }
 
+  RecordName name(std::uint64_t number) const override {
+    const auto [shard, row] = shards_.place(number);
+    return {.key = key_of(shard, row),
+            .file = shards_.path(shard),
+            .offset = shards_.index(shard).member(row).begin};
+  }
+
   RecordInfo info(std::uint64_t number) const override {
     const auto [shard, row] = shards_.place(number);
     const ShardIndex& index = shards_.index(shard);
-    const std::string& path = shards_.path(shard);
-    RecordInfo info{.key = fmt::format("{}:{}", path.substr(path.rfind('/') + 1), row),
-                    .label = std::nullopt,
-                    .bytes = index.member(row).bytes};
+    RecordInfo info{
+        .key = key_of(shard, row), .label = std::nullopt, .bytes = index.member(row).bytes};
     for (const FieldLayout& layout : layouts_) {
       if (layout.label.empty()) continue;
       const ShardIndex::Labels& labels = *index.labels(layout.label);
@@ -222,6 +227,11 @@ class TfRecords final : public Source {
   }
 
  private:
+  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const {
+    const std::string& path = shards_.path(shard);
+    return fmt::format("{}:{}", path.substr(path.rfind('/') + 1), row);
+  }
+
   const FieldSpec& spec_of(std::size_t field) const noexcept { return specs_[layouts_[field].at]; }
 
   Fault fault(std::uint64_t number, std::uint64_t offset, std::string reason) const {

@@ -57,6 +57,15 @@ class Documents final : public Source {
             .label = std::nullopt,
             .bytes = tokens ? std::optional(*tokens * token_bytes_) : std::nullopt};
   }
+  RecordName name(std::uint64_t number) const override {
+    RecordName name{.key = location(number)};
+    if (!kind_.is_stored) return name;
+    const auto [shard, document] = find(number);
+    name.file = shard->location;
+    if (const auto place = shard->table->place(document))
+      name.offset = shard->begin + place->begin * token_bytes_;
+    return name;
+  }
   std::string location(std::uint64_t number) const override {
     const auto [shard, document] = find(number);
     return fmt::format("{} document {}", shard->location, document);

@@ -70,6 +70,7 @@ struct DocumentShard {
   std::shared_ptr<const void> owner;
   std::unique_ptr<const DocumentTable> table;
   std::string location;
+  std::uint64_t begin = 0;  ///< of the tokens, in their file
 };
 
 /// What differs between the kinds of documents.

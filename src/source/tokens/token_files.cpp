@@ -75,7 +75,8 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
           fmt::format("{} holds {}, and the files before it hold {}: give files of one type", path,
                       name_of(flat.dtype), name_of(*dtype)));
     dtype = flat.dtype;
-    shards.push_back({flat.tokens, std::move(file.owner), nullptr, path});
+    shards.push_back({flat.tokens, std::move(file.owner), nullptr, path,
+                      static_cast<std::uint64_t>(flat.tokens.data() - file.bytes.data())});
     paths.push_back(path);
   }
   if (options.document_end) {

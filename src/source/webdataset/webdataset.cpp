@@ -81,6 +81,20 @@ class WebDataset final : public Source {
     return location_of(shards_.place(number));
   }
 
+  RecordName name(std::uint64_t number) const override {
+    const auto [shard, row] = shards_.place(number);
+    const ShardIndex& index = shards_.index(shard);
+    RecordName name{.key = std::string(index.key(row)), .file = shards_.path(shard)};
+    for (std::size_t field = 0; field < specs_.size(); ++field)
+      if (const Found found = find(shard, row, field); found.member) {
+        name.offset = found.member->begin;
+        return name;
+      }
+    const auto [first, last] = index.members(row);
+    if (first < last) name.offset = index.member(first).begin;
+    return name;
+  }
+
   RecordInfo info(std::uint64_t number) const override {
     const auto [shard, row] = shards_.place(number);
     const ShardIndex& index = shards_.index(shard);

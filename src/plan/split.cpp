@@ -1,0 +1,195 @@
+#include "src/plan/split.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/random.hpp>
+
+#include "src/plan/branches.hpp"
+#include "src/plan/order.hpp"
+
+namespace penstock::plan {
+
+namespace {
+
+[[noreturn]] void refuse(const char* verb, const std::string& what) {
+  throw std::invalid_argument(fmt::format("{}: {}", verb, what));
+}
+
+constexpr const char* kSplitVerb = "split";
+
+void check_fractions(std::span<const double> fractions) {
+  double sum = 0;
+  for (const double fraction : fractions) {
+    if (!(fraction > 0))
+      refuse(kSplitVerb, fmt::format("a fraction is above 0, found {}", fraction));
+    sum += fraction;
+  }
+  constexpr double kRounding = 1e-6;
+  if (!(std::abs(sum - 1) < kRounding))
+    refuse(kSplitVerb, fmt::format("expected fractions that add up to 1, found {}", sum));
+}
+
+// Counted in the order of their first appearance, so that what classes are called changes nothing.
+std::vector<std::uint32_t> renumber(std::span<const std::int64_t> given) {
+  std::unordered_map<std::int64_t, std::uint32_t> numbers;
+  std::vector<std::uint32_t> renumbered;
+  renumbered.reserve(given.size());
+  for (const std::int64_t one : given)
+    renumbered.push_back(
+        numbers.emplace(one, static_cast<std::uint32_t>(numbers.size())).first->second);
+  return renumbered;
+}
+
+// The part that lacks most of its share. Parts that lack as much but for rounding, as with 0.1 and 1 - 0.9, are equal, and the
+// first of them counts.
+std::size_t part_that_lacks_most(std::span<const double> fractions,
+                                 std::span<const std::uint64_t> taken, double of) {
+  constexpr double kRounding = 1e-6;
+  std::size_t most = 0;
+  double lacks = -1;
+  for (std::size_t part = 0; part < fractions.size(); ++part)
+    if (const double its = fractions[part] * of - static_cast<double>(taken[part]);
+        part == 0 || its > lacks + kRounding) {
+      lacks = its;
+      most = part;
+    }
+  return most;
+}
+
+// Class by class, in a random order in each, and each sample to the part that is furthest behind: so any stretch of this order,
+// such as a class, is divided by the fractions.
+std::vector<std::uint32_t> parts_by_class(std::uint64_t count, std::span<const double> fractions,
+                                          const SplitOptions& options) {
+  struct Place {
+    std::uint64_t random;
+    std::uint64_t position;
+    std::uint32_t its_class;
+  };
+  const std::vector<std::uint32_t> classes = renumber(options.by);
+  const RandomKey key(options.seed, kSplit);
+  std::vector<Place> places(count);
+  for (std::uint64_t position = 0; position < count; ++position)
+    places[position] = {key.u64(position, 0, 0), position, classes.empty() ? 0 : classes[position]};
+  std::ranges::sort(places, {}, [](const Place& place) {
+    return std::tuple(place.its_class, place.random, place.position);
+  });
+  std::vector<std::uint32_t> parts(count);
+  std::vector<std::uint64_t> taken(fractions.size());
+  double seen = 0;
+  for (const Place& place : places) {
+    const std::size_t part = part_that_lacks_most(fractions, taken, ++seen);
+    ++taken[part];
+    parts[place.position] = static_cast<std::uint32_t>(part);
+  }
+  return parts;
+}
+
+// Groups in a random order, each to the part that lacks most of what it gets in all.
+std::vector<std::uint32_t> parts_by_group(std::uint64_t count, std::span<const double> fractions,
+                                          const SplitOptions& options) {
+  std::vector<std::uint32_t> parts = renumber(options.group);  // at first groups
+  struct Group {
+    std::uint64_t random = 0;
+    std::uint64_t size = 0;
+    std::uint32_t number = 0;
+  };
+  const RandomKey key(options.seed, kSplit);
+  std::vector<Group> groups;
+  for (const std::uint32_t number : parts) {
+    if (number == groups.size()) groups.push_back({key.u64(number, 0, 1), 0, number});
+    ++groups[number].size;
+  }
+  std::ranges::sort(groups, {},
+                    [](const Group& group) { return std::pair(group.random, group.number); });
+  std::vector<std::uint32_t> part_of(groups.size());
+  std::vector<std::uint64_t> taken(fractions.size());
+  for (const Group& group : groups) {
+    const std::size_t part = part_that_lacks_most(fractions, taken, static_cast<double>(count));
+    taken[part] += group.size;
+    part_of[group.number] = static_cast<std::uint32_t>(part);
+  }
+  for (std::uint32_t& part : parts) part = part_of[part];
+  return parts;
+}
+
+void check_list(const char* name, std::size_t size, std::uint64_t count) {
+  if (size != 0 && size != count)
+    refuse(kSplitVerb, fmt::format("{} has {} values, and there are {} samples: give one for each",
+                                   name, size, count));
+}
+
+void require_fixed(const Plan& plan, const char* verb) {
+  if (const Stream* const stream = plan.stream())
+    refuse(verb, stream->fingerprint() +
+                     " is a stream, whose samples come once and are not known before: write them "
+                     "to files first");
+  if (std::holds_alternative<Mix>(plan.input()))
+    refuse(verb, "a mix has another order in each epoch: do it to each of its data sets before");
+  if (!std::holds_alternative<Zip>(plan.input()))
+    for (const PlanPtr& part : plan.parts()) require_fixed(*part, verb);
+  for (const Operation& operation : plan.operations()) {
+    if (std::holds_alternative<Batch>(operation))
+      refuse(verb, "it is of samples: put it before batch");
+    if (is_on_positions(operation) && !traits_of(operation).selects)
+      refuse(verb,
+             fmt::format("{} has other samples, or another order, in each epoch: put it before {}",
+                         name_of(operation), name_of(operation)));
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint64_t>> split_positions(std::uint64_t count,
+                                                        std::span<const double> fractions,
+                                                        const SplitOptions& options) {
+  check_fractions(fractions);
+  check_list("by", options.by.size(), count);
+  check_list("group", options.group.size(), count);
+  if (!options.by.empty() && !options.group.empty())
+    refuse(kSplitVerb, "by and group exclude each other: a group has samples of several classes");
+  const std::vector<std::uint32_t> parts = options.group.empty()
+                                               ? parts_by_class(count, fractions, options)
+                                               : parts_by_group(count, fractions, options);
+  std::vector<std::uint64_t> sizes(fractions.size());
+  for (const std::uint32_t part : parts) ++sizes[part];
+  std::vector<std::vector<std::uint64_t>> positions(fractions.size());
+  for (std::size_t part = 0; part < sizes.size(); ++part) {
+    if (sizes[part] == 0)
+      refuse(kSplitVerb,
+             fmt::format("part {} of {}, a fraction of {}, would have none of {} samples", part + 1,
+                         sizes.size(), fractions[part], count));
+    positions[part].reserve(sizes[part]);
+  }
+  for (std::uint64_t position = 0; position < count; ++position)
+    positions[parts[position]].push_back(position);
+  return positions;
+}
+
+std::uint64_t count_fixed_samples(const Plan& plan, const char* verb) {
+  require_fixed(plan, verb);
+  return sample_order(plan, {})->size().value();
+}
+
+void see_fixed_samples(const Plan& plan, const char* verb,
+                       const std::function<void(const Source& source, std::uint64_t number)>& see) {
+  const std::uint64_t count = count_fixed_samples(plan, verb);
+  const std::vector<Branch> branches = branches_of(plan);
+  const auto cursor = sample_order(plan, {})->open();
+  std::array<SampleId, 1024> samples;
+  for (std::uint64_t first = 0; first < count; first += samples.size()) {
+    const std::size_t read = cursor->read(0, first, 1, samples);
+    for (const SampleId& sample : std::span(samples).first(read))
+      see(*branches[sample.source].source, sample.number);
+  }
+}
+
+}  // namespace penstock::plan
