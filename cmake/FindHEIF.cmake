@@ -1,7 +1,7 @@
 # libheif, which decodes HEIC and AVIF, as HEIF::HEIF. Searches CMAKE_PREFIX_PATH, so an unpacked prefix works too.
 find_path(HEIF_INCLUDE_DIR libheif/heif.h)
 find_library(HEIF_LIBRARY heif)
-if(HEIF_INCLUDE_DIR)
+if(EXISTS ${HEIF_INCLUDE_DIR}/libheif/heif_version.h)
   file(STRINGS ${HEIF_INCLUDE_DIR}/libheif/heif_version.h HEIF_VERSION REGEX "^#define LIBHEIF_VERSION ")
   string(REGEX REPLACE ".*\"(.*)\".*" "\\1" HEIF_VERSION "${HEIF_VERSION}")
 endif()

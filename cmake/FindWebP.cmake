@@ -8,6 +8,8 @@ if(WebP_FOUND AND NOT TARGET WebP::webp)
   add_library(WebP::webp UNKNOWN IMPORTED)
   set_target_properties(WebP::webp PROPERTIES IMPORTED_LOCATION ${WebP_LIBRARY}
                         INTERFACE_INCLUDE_DIRECTORIES ${WebP_INCLUDE_DIR})
+endif()
+if(WebP_FOUND AND NOT TARGET WebP::webpdemux)
   add_library(WebP::webpdemux UNKNOWN IMPORTED)
   set_target_properties(WebP::webpdemux PROPERTIES IMPORTED_LOCATION ${WebP_DEMUX_LIBRARY} INTERFACE_LINK_LIBRARIES WebP::webp)
 endif()

@@ -297,7 +297,11 @@ class PassLoader(ABC, Generic[Batch]):
         Errors  Error  another dataset or plan; says what differs
         """
         state = json.loads(state) if isinstance(state, str) else state
-        self._loader.load_state_dict(state, other_maps=other_maps)
+        warning = None
+        try:
+            self._loader.load_state_dict(state, other_maps=other_maps)
+        except Warning as error:  # of the program's own filters; the loader has moved
+            warning = error
         self._position = int(state["step"])
         at_end = self._steps is not None and self._position > 0 and self._position % max(self._steps, 1) == 0
         self._in_last_step = at_end and bool(state.get("in_last_step_of_pass"))
@@ -305,6 +309,8 @@ class PassLoader(ABC, Generic[Batch]):
         self._is_fresh = True
         self._was_placed = True
         self._asked_pass = None
+        if warning is not None:
+            raise warning
 
     def report(self) -> Report:
         """A page on where the time went, and what would help; see Loader.report."""

@@ -70,6 +70,7 @@ bool is_webp(std::span<const std::byte> bytes) noexcept {
 // HEIF's own brand, and AVIF's among those that the file is compatible with, which begin at byte 16.
 bool is_avif(std::span<const std::byte> bytes) noexcept {
   if (!matches(bytes, 4, "ftypmif1")) return false;
+  bytes = bytes.first(std::min({bytes.size(), kKindBytes, std::to_integer<std::size_t>(bytes[3])}));
   for (std::size_t at = 16; at + 4 <= bytes.size(); at += 4)
     if (matches(bytes, at, "avif")) return true;
   return false;

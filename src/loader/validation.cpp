@@ -64,11 +64,13 @@ std::vector<Notice> notices_of(const LoaderState& state) {
     const auto same = std::ranges::find(here, saved.name, &ImageLibrary::name);
     if (same != here.end() && same->version == saved.version) continue;
     notices.push_back(
-        {.text = fmt::format(
-             "this state was saved with {} {}, and here {}: images that it decodes "
-             "may have other pixels than before",
-             core::printable(saved.name, 100), core::printable(saved.version, 100),
-             same == here.end() ? "there is none" : fmt::format("it is {}", same->version)),
+        {.text = fmt::format("this state was saved with {} {}, and here {}",
+                             core::printable(saved.name, 100), core::printable(saved.version, 100),
+                             same == here.end()
+                                 ? "there is none: images that it decodes are faults"
+                                 : fmt::format("it is {}: images that it decodes may have other "
+                                               "pixels than before",
+                                               same->version)),
          .is_warning = true});
   }
   return notices;

@@ -186,6 +186,8 @@ void erase_maps(Json& operations) {
     if (op == Map::kName || op == TransformOnDevice::kName) continue;
     if (operation.contains("datasets"))
       for (Json& dataset : operation["datasets"]) erase_maps(dataset);
+    if (operation.contains("by_aspect"))
+      for (const char* const name : {"map", "maps_hash"}) operation["by_aspect"].erase(name);
     others.push_back(std::move(operation));
   }
   operations = std::move(others);

@@ -104,6 +104,11 @@ Result<void> decode(std::span<const std::byte> bytes, const Window& window, DTyp
                                        content.article, content.name)};
   PngReader reader;
   if (auto opened = reader.open(bytes); !opened) return opened;
+  if (reader.orientation() != 1)
+    return Fault{.reason =
+                     fmt::format("a mask whose EXIF orientation is {}: masks are not turned, so "
+                                 "store its numbers upright",
+                                 reader.orientation())};
   if (auto fits = check_size(reader.height(), reader.width(), window); !fits) return fits;
   const auto read = [&](auto& scratch, auto read_all) -> Result<void> {
     const std::size_t size =

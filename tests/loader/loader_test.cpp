@@ -379,7 +379,7 @@ TEST(Loader, WarnsOfAStateWhoseImagesOtherLibrariesDecoded) {
   EXPECT_TRUE(loader.notices()[0].is_warning);
   EXPECT_EQ(loader.notices()[0].text,
             "this state was saved with libother 1.2, and here there is none: images that it "
-            "decodes may have other pixels than before");
+            "decodes are faults");
   if (!image_libraries().empty()) {
     state.image_libraries = {image_libraries()[0]};
     state.image_libraries[0].version = "0.1";

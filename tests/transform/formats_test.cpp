@@ -1,8 +1,10 @@
 // Images of kinds other than JPEG, as other programs wrote them: formats/make.py made the files and says what Pillow sees in them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <zlib.h>
 
 #include <penstock/transform/decode_image.hpp>
@@ -185,6 +188,102 @@ TEST(Orientation, OfAWebpNeedsTheWholeFile) {
   const Bytes bytes = read_file("orientation.webp");
   for (std::size_t size = 0; size + 1 < bytes.size(); size += 7)
     EXPECT_FALSE(upright_size(std::span(bytes).first(size), true)) << size;
+}
+
+// A TIFF of one strip: its entries of the directory, as tag, type, count and value, and the strip.
+Bytes tiff_of(const std::vector<std::array<std::uint32_t, 4>>& entries, const Bytes& strip) {
+  Bytes bytes;
+  const auto put = [&](std::uint32_t value, int size) {
+    for (int k = 0; k < size; ++k) bytes.push_back(static_cast<std::byte>(value >> (8 * k)));
+  };
+  put(0x002A4949, 4);
+  put(8, 4);
+  put(static_cast<std::uint32_t>(entries.size()), 2);
+  for (const auto& [tag, type, count, value] : entries) {
+    put(tag, 2);
+    put(type, 2);
+    put(count, 4);
+    put(value, 4);
+  }
+  put(0, 4);
+  bytes.insert(bytes.end(), strip.begin(), strip.end());
+  return bytes;
+}
+
+std::string fault_of_tiff(std::uint32_t compression, std::uint32_t subfile, const Bytes& strip,
+                          std::uint32_t tile = 0) {
+  const std::uint32_t at = 8 + 2 + 12 * (tile == 0 ? 9 : 10) + 4;
+  std::vector<std::array<std::uint32_t, 4>> entries{
+      {254, 4, 1, subfile},     {256, 3, 1, 8}, {257, 3, 1, 8}, {258, 3, 1, tile == 0 ? 1U : 8U},
+      {259, 3, 1, compression}, {262, 3, 1, 1}};
+  const auto bytes = static_cast<std::uint32_t>(strip.size());
+  if (tile == 0)
+    entries.insert(entries.end(), {{273, 4, 1, at}, {278, 4, 1, 8}, {279, 4, 1, bytes}});
+  else
+    entries.insert(entries.end(),
+                   {{322, 4, 1, tile}, {323, 4, 1, tile}, {324, 4, 1, at}, {325, 4, 1, bytes}});
+  return decode_upright(tiff_of(entries, strip), 8, 8).fault;
+}
+
+TEST(Tiff, IsRefusedWhereItsDecoderCouldEndTheProcessOrTakeAllMemory) {
+  const Bytes probe(8, std::byte{0});
+  if (!is_built(tiff_of({}, probe))) GTEST_SKIP() << "built without libtiff";
+  // JBIG, whose header asks for 2^31 - 1 pixels a side.
+  Bytes jbig{std::byte{0}, std::byte{0}, std::byte{1}, std::byte{0}};
+  for (const std::uint32_t number : {0x7FFFFFFFU, 0x7FFFFFFFU, 1U, 0U})
+    for (int k = 3; k >= 0; --k) jbig.push_back(static_cast<std::byte>(number >> (8 * k)));
+  for (int k = 0; k < 4; ++k) jbig.insert(jbig.end(), {std::byte{0xFF}, std::byte{2}});
+  EXPECT_EQ(fault_of_tiff(34661, 0, jbig), "a TIFF with compression 34661, which is not decoded");
+  EXPECT_THAT(fault_of_tiff(1, 1, probe), HasSubstr("begins with a thumbnail"));
+  EXPECT_THAT(fault_of_tiff(8, 0, probe, 1 << 14), HasSubstr("a tile or strip of 268435456 bytes"));
+  EXPECT_EQ(fault_of_tiff(1, 0, probe), "");
+}
+
+TEST(Png, UnpacksNoTextThatNoOneReads) {
+  Bytes png = png_of(picture(1, 1));
+  const auto chunk = [](std::string_view name, const std::string& content) {
+    std::string text;
+    const auto put = [&](std::uint32_t value) {
+      for (int k = 3; k >= 0; --k) text += static_cast<char>(value >> (8 * k));
+    };
+    put(static_cast<std::uint32_t>(content.size()));
+    const std::string body = std::string(name) + content;
+    text += body;
+    put(static_cast<std::uint32_t>(
+        ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()))));
+    return text;
+  };
+  const std::string plain(7'900'000, 'A');
+  uLongf size = ::compressBound(plain.size());
+  std::string packed(size, '\0');
+  ASSERT_EQ(::compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+                       reinterpret_cast<const Bytef*>(plain.data()), plain.size()),
+            Z_OK);
+  packed.resize(size);
+  std::string texts;
+  for (int k = 0; k < 30; ++k) texts += chunk("zTXt", std::string("k\0\0", 3) + packed);
+  const auto* const begin = reinterpret_cast<const std::byte*>(texts.data());
+  constexpr std::ptrdiff_t kBehindHeader = 8 + 25;
+  png.insert(png.begin() + kBehindHeader, begin, begin + texts.size());
+  const std::size_t before = ::mallinfo2().uordblks + ::mallinfo2().hblkhd;
+  const Result<std::unique_ptr<ImageReader>> reader = reader_for(png);
+  ASSERT_TRUE((*reader)->open(png));
+  EXPECT_LT(::mallinfo2().uordblks + ::mallinfo2().hblkhd, before + (std::size_t{16} << 20));
+}
+
+TEST(Masks, WithAnOrientationAreRefused) {
+  const Bytes image = png_of(picture(22, 37));
+  const Bytes mask = read_file("orientation.png");
+  std::vector<ConstTensorView> in{{image.data(), DType::u8, {std::ssize(image)}},
+                                  {mask.data(), DType::u8, {std::ssize(mask)}}};
+  std::vector<std::uint8_t> pixels(3 * 8 * 8 + 8 * 8);
+  auto* const to = reinterpret_cast<std::byte*>(pixels.data());
+  const std::vector<TensorView> out{{to, DType::u8, {8, 8, 3}},
+                                    {to + 3 * 8 * 8, DType::u8, {8, 8}}};
+  Random random(RandomKey(1, 1), SampleId{});
+  const auto done = decode_image({.crop = resize_to(8), .masks = {"mask"}})->apply(in, out, random);
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.fault().reason, HasSubstr("whose EXIF orientation is 6"));
 }
 
 TEST(Libraries, AreThoseOfTheBuild) {

@@ -75,8 +75,8 @@ struct LoaderState {
 struct RestoreOptions {
   /// whether the plan that saved the state may have had other maps and device transforms, as in progressive resizing: another
   /// crop from some step on. Which samples each batch has, their order and their numbers are those of a run without the
-  /// change, and each batch is what a run with this loader's plan from the beginning has at that step; digest() is that of
-  /// what was delivered, by both
+  /// change, but for samples that are faults with one of them only; and each batch is what a run with this loader's plan from
+  /// the beginning has at that step. digest() is that of what was delivered, by both
   bool other_maps = false;
 };
 

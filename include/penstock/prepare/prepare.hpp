@@ -235,7 +235,7 @@ void visit_fields(Visitor& visit, ImageSizesOptions& options) {
 
 /// Height and width of each record's image, as decode_image shows it upright: for batch_by_aspect. Headers of
 /// all kinds of images that decode_image decodes are read, by all cores at once; of files in folders and of objects the
-/// first 64 KiB, and all of one whose header is longer, or of a WebP with EXIF data, which stand at its end. Save the result beside the data set: it is the same until the files change.
+/// first 64 KiB, and all of one whose header is longer, of a HEIC or AVIF, of most TIFFs, and of a WebP with EXIF data, which stand at its end. Save the result beside the data set: it is the same until the files change.
 ///
 /// Memory  8 bytes a record
 /// Errors  std::invalid_argument  no such field, or one that does not hold encoded images

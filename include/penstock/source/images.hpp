@@ -27,7 +27,7 @@ struct ImageFolderOptions {
   /// endings of image files, in upper or lower case, with or without the dot
   std::vector<std::string> extensions = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"};
   /// whether files with other endings, or none, are taken, too, if they begin as images that
-  /// decode_image decodes, also those for which this build has no library. The listing then opens each of them, and one that
+  /// decode_image decodes, those for which this build has no library included; they are faults then. The listing then opens each of them, and one that
   /// cannot be read is an error
   bool sniff = false;
   /// a larger file is a fault, so that one record cannot take all memory

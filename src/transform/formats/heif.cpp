@@ -13,12 +13,13 @@ namespace penstock::transform {
 namespace {
 
 Fault explain(const heif_error& error) {
+  // With another subcode it is the file that asks for too much.
   if (error.code == heif_error_Memory_allocation_error &&
-      error.subcode != heif_suberror_Security_limit_exceeded)
+      error.subcode == heif_suberror_Unspecified)
     throw std::bad_alloc();
   if (error.subcode == heif_suberror_End_of_data)
     return Fault{.reason = "premature end of HEIF file"};
-  return Fault{.reason = fmt::format("libheif finds: {}", error.message)};
+  return Fault{.reason = fmt::format("corrupt HEIF data: {}", error.message)};
 }
 
 using ImagePtr = std::unique_ptr<const heif_image, decltype(&heif_image_release)>;
@@ -31,8 +32,6 @@ Result<ImagePtr> decode(heif_image_handle* handle, heif_colorspace space, heif_c
   if (error.code != heif_error_Ok) return explain(error);
   return decoded;
 }
-
-// ---- libheif 1.15 takes the levels of images without chroma as they are, also where 16 is black and 235 white ----
 
 bool is_grey(const std::uint8_t* rgba, std::size_t count) noexcept {
   for (std::size_t k = 0; k < count; ++k, rgba += 4)
@@ -48,13 +47,27 @@ bool has_limited_range(const heif_image* image) noexcept {
   return is_limited;
 }
 
-void expand_range(std::uint8_t* rgba, std::size_t count) noexcept {
-  constexpr int kBlack = 16;
-  constexpr int kRange = 219;
-  for (std::size_t k = 0; k < count; ++k, rgba += 4)
-    std::fill_n(rgba, 3,
-                static_cast<std::uint8_t>(
-                    std::clamp((255 * (rgba[0] - kBlack) + kRange / 2) / kRange, 0, 255)));
+// Of an image without chroma: its levels from black to white, which libheif 1.15 takes as they are also where 16 is black and 235
+// white.
+void expand_range(const heif_image* image, int width, int height, std::uint8_t* rgba) {
+  int stride = 0;
+  const std::uint8_t* const rows = heif_image_get_plane_readonly(image, heif_channel_Y, &stride);
+  if (rows == nullptr || heif_image_get_width(image, heif_channel_Y) != width ||
+      heif_image_get_height(image, heif_channel_Y) != height)
+    return;
+  const int bits = heif_image_get_bits_per_pixel_range(image, heif_channel_Y);
+  const int black = 16 << (bits - 8);
+  const int range = 219 << (bits - 8);
+  for (int y = 0; y < height; ++y) {
+    const std::uint8_t* const row = rows + std::ptrdiff_t{stride} * y;
+    for (int x = 0; x < width; ++x, rgba += 4) {
+      std::uint16_t level = row[x];
+      if (bits > 8) std::memcpy(&level, row + 2 * x, sizeof level);
+      std::fill_n(rgba, 3,
+                  static_cast<std::uint8_t>(
+                      std::clamp((255 * (level - black) + range / 2) / range, 0, 255)));
+    }
+  }
 }
 
 }  // namespace
@@ -68,9 +81,13 @@ void HeifReader::Free::operator()(heif_image_handle* handle) const noexcept {
 }
 
 Result<void> HeifReader::open(std::span<const std::byte> bytes) {
+  // Of the process, and never given back: other users of the library may give theirs back meanwhile.
+  static const heif_error started = heif_init(nullptr);
+  if (started.code != heif_error_Ok) return explain(started);
   context_.reset(heif_context_alloc());
   if (!context_) throw std::bad_alloc();
-  heif_context_set_max_decoding_threads(context_.get(), 0);  // the caller's thread alone
+  heif_context_set_max_decoding_threads(context_.get(),
+                                        0);  // for tiles; decoders start threads of their own
   if (const heif_error error = heif_context_read_from_memory_without_copy(
           context_.get(), bytes.data(), bytes.size(), nullptr);
       error.code != heif_error_Ok)
@@ -105,12 +122,13 @@ Result<void> HeifReader::read(std::uint8_t* rgba) {
   for (int y = 0; y < height; ++y)
     std::memcpy(rgba + row_bytes * static_cast<std::size_t>(y), rows + std::ptrdiff_t{stride} * y,
                 row_bytes);
+  if (heif_image_handle_is_premultiplied_alpha(image_.get()) != 0) divide_by_alpha(rgba, pixels());
   if (!is_grey(rgba, pixels())) return {};
   auto stored = decode(image_.get(), heif_colorspace_undefined, heif_chroma_undefined, *options);
   if (!stored) return std::move(stored.fault());
   if (heif_image_get_colorspace(stored->get()) == heif_colorspace_monochrome &&
       has_limited_range(stored->get()))
-    expand_range(rgba, pixels());
+    expand_range(stored->get(), width_, height_, rgba);
   return {};
 }
 

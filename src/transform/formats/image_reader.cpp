@@ -78,9 +78,9 @@ const char* library_of(ImageKind kind) {
     case ImageKind::gif:
       return "giflib";
     case ImageKind::tiff:
-      return "libtiff 4.5";
+      return "libtiff (4.5 or newer)";
     case ImageKind::heif:
-      return "libheif 1.15";
+      return "libheif (1.15 or newer)";
     case ImageKind::jpeg_xl:
       return "libjxl";
     default:
@@ -90,11 +90,20 @@ const char* library_of(ImageKind kind) {
 
 }  // namespace
 
+void ImageReader::divide_by_alpha(std::uint8_t* rgba, std::size_t count) noexcept {
+  for (std::size_t k = 0; k < count; ++k, rgba += 4) {
+    const int alpha = rgba[3];
+    if (alpha == 255) continue;
+    for (int c = 0; c < 3; ++c)
+      rgba[c] = static_cast<std::uint8_t>(alpha == 0 ? 0 : std::min(255 * rgba[c] / alpha, 255));
+  }
+}
+
 Result<std::unique_ptr<ImageReader>> reader_for(std::span<const std::byte> bytes) {
   const core::Content content = core::content_of(bytes);
   if (auto reader = make_reader(content.kind)) return reader;
   if (const char* const library = library_of(content.kind))
-    return Fault{.reason = fmt::format("{} {}, and this build of Penstock has no {}: install that "
+    return Fault{.reason = fmt::format("{} {}, and this build of Penstock has no {}: install it "
                                        "and build again, or convert the image",
                                        content.article, content.name, library)};
   return Fault{.reason = core::describe_unknown(bytes)};

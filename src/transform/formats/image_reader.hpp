@@ -40,6 +40,8 @@ class ImageReader {
   [[nodiscard]] std::size_t pixels() const noexcept {
     return static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_);
   }
+  /// Of colours that are multiplied by alpha, as Pillow reads "RGBa"; what is transparent becomes black.
+  static void divide_by_alpha(std::uint8_t* rgba, std::size_t count) noexcept;
 
   int width_ = 0;
   int height_ = 0;

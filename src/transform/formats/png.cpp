@@ -72,6 +72,11 @@ bool PngReader::read_header() noexcept {
     return false;
   }
   png_set_read_fn(png_, this, give);
+#ifdef PNG_HANDLE_AS_UNKNOWN_SUPPORTED
+  // Texts and profiles are not needed, and a small file may unpack to a gigabyte of them.
+  constexpr png_byte kLeftOut[] = "tEXt\0zTXt\0iTXt\0iCCP\0sPLT";
+  png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, kLeftOut, 5);
+#endif
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_read_info(png_, info_);
   width_ = static_cast<int>(png_get_image_width(png_, info_));

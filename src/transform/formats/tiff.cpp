@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include <fmt/format.h>
 #include <tiffio.h>
@@ -17,24 +18,21 @@ namespace {
 
 // What libtiff may allocate at once, such as a strip of a damaged file that claims to be large.
 constexpr tmsize_t kMaxAllocation = tmsize_t{1} << 30;
+constexpr std::uint64_t kMaxPart = std::uint64_t{64} << 20;
 
-// As Pillow reads "RGBa"; what is transparent becomes black.
-void divide_by_alpha(std::uint8_t* rgba, std::size_t count) {
-  for (std::size_t k = 0; k < count; ++k, rgba += 4) {
-    const int alpha = rgba[3];
-    if (alpha == 255) continue;
-    for (int c = 0; c < 3; ++c)
-      rgba[c] = static_cast<std::uint8_t>(alpha == 0 ? 0 : std::min(255 * rgba[c] / alpha, 255));
-  }
-}
+// Others are for special programs, or are decoded by code that ends the process where a damaged file asks for too much (JBIG).
+constexpr std::array<std::uint16_t, 12> kCompressions{
+    COMPRESSION_NONE, COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3, COMPRESSION_CCITTFAX4,
+    COMPRESSION_LZW,  COMPRESSION_JPEG,     COMPRESSION_DEFLATE,   COMPRESSION_ADOBE_DEFLATE,
+    COMPRESSION_LZMA, COMPRESSION_PACKBITS, COMPRESSION_ZSTD,      COMPRESSION_WEBP};
 
 }  // namespace
 
 void TiffReader::Close::operator()(::tiff* file) const noexcept { TIFFClose(file); }
 
 Fault TiffReader::explain() const {
-  return Fault{.reason = message_.empty() ? std::string("corrupt TIFF data")
-                                          : fmt::format("corrupt TIFF data: {}", message_)};
+  return Fault{.reason = fmt::format("corrupt TIFF data{}{}", message_.front() == 0 ? "" : ": ",
+                                     message_.data())};
 }
 
 // ---- the file that libtiff sees ----
@@ -72,10 +70,8 @@ void TiffReader::unmap(void* /*self*/, void* /*base*/, std::uint64_t /*size*/) {
 
 int TiffReader::keep_message(::tiff* /*file*/, void* self, const char* /*module*/,
                              const char* format, std::va_list arguments) {
-  std::array<char, 256> text{};
-  std::vsnprintf(text.data(), text.size(), format, arguments);
   auto& message = static_cast<TiffReader*>(self)->message_;
-  if (message.empty()) message = text.data();
+  if (message.front() == 0) std::vsnprintf(message.data(), message.size(), format, arguments);
   return 1;  // libtiff does not print it
 }
 
@@ -105,18 +101,39 @@ Result<void> TiffReader::open(std::span<const std::byte> bytes) {
   constexpr std::uint32_t kMost = 1U << 30;
   if (width > kMost || height > kMost)
     return Fault{.reason = fmt::format("corrupt TIFF data: {}x{} pixels", width, height)};
-  // A camera's raw file: what it is of lies elsewhere, in a form of the camera's maker.
-  std::uint32_t type = 0;
-  if (TIFFGetField(file_.get(), TIFFTAG_SUBFILETYPE, &type) != 0 &&
-      (type & FILETYPE_REDUCEDIMAGE) != 0)
-    return Fault{
-        .reason = "a TIFF that begins with a thumbnail, as cameras' raw files do (convert them)"};
+  if (auto known = check_kind(); !known) return known;
+  // The library allocates one of these, however small the image is.
+  const std::uint64_t part =
+      TIFFIsTiled(file_.get()) != 0 ? TIFFTileSize64(file_.get()) : TIFFStripSize64(file_.get());
+  if (part > kMaxPart + 64 * std::uint64_t{width} * height)
+    return Fault{.reason =
+                     fmt::format("corrupt TIFF data: a tile or strip of {} bytes for {}x{} pixels",
+                                 part, width, height)};
   width_ = static_cast<int>(width);
   height_ = static_cast<int>(height);
   std::uint16_t orientation = 1;
   if (TIFFGetField(file_.get(), TIFFTAG_ORIENTATION, &orientation) != 0 && orientation >= 1 &&
       orientation <= 8)
     orientation_ = orientation;
+  return {};
+}
+
+Result<void> TiffReader::check_kind() {
+  std::uint16_t compression = COMPRESSION_NONE;
+  (void)TIFFGetFieldDefaulted(file_.get(), TIFFTAG_COMPRESSION, &compression);
+  // What a camera's raw file is of lies elsewhere in it, in a form of the camera's maker.
+  std::uint32_t type = 0;
+  const bool begins_with_thumbnail = TIFFGetField(file_.get(), TIFFTAG_SUBFILETYPE, &type) != 0 &&
+                                     (type & FILETYPE_REDUCEDIMAGE) != 0;
+  const bool is_canons =
+      bytes_.size() > 10 && bytes_[8] == std::byte{'C'} && bytes_[9] == std::byte{'R'};
+  if (begins_with_thumbnail || is_canons)
+    return Fault{.reason =
+                     "a TIFF that begins with a thumbnail, as cameras' raw files do: develop it "
+                     "to a JPEG or TIFF first"};
+  if (std::ranges::find(kCompressions, compression) == kCompressions.end())
+    return Fault{.reason =
+                     fmt::format("a TIFF with compression {}, which is not decoded", compression)};
   return {};
 }
 
@@ -128,7 +145,8 @@ Result<void> TiffReader::read(std::uint8_t* rgba) {
   const bool has_extra =
       TIFFGetField(file_.get(), TIFFTAG_EXTRASAMPLES, &count, &extra) != 0 && count > 0;
   const bool is_premultiplied = has_extra && extra[0] == EXTRASAMPLE_ASSOCALPHA;
-  if (has_extra && extra[0] == EXTRASAMPLE_UNASSALPHA) {
+  const bool has_alpha = is_premultiplied || (has_extra && extra[0] == EXTRASAMPLE_UNASSALPHA);
+  if (has_alpha && !is_premultiplied) {
     std::vector<std::uint16_t> associated(extra, extra + count);
     associated.front() = EXTRASAMPLE_ASSOCALPHA;
     (void)TIFFSetField(file_.get(), TIFFTAG_EXTRASAMPLES, count, associated.data());
@@ -137,13 +155,15 @@ Result<void> TiffReader::read(std::uint8_t* rgba) {
   if (TIFFRGBAImageOK(file_.get(), why.data()) == 0)
     return Fault{.reason =
                      fmt::format("a TIFF that libtiff does not convert to RGB: {}", why.data())};
-  message_.clear();
+  message_.fill(0);
   if (TIFFReadRGBAImageOriented(file_.get(), static_cast<std::uint32_t>(width_),
                                 static_cast<std::uint32_t>(height_),
                                 reinterpret_cast<std::uint32_t*>(rgba), ORIENTATION_TOPLEFT,
                                 /*stop_on_error=*/1) == 0)
     return explain();
   if (is_premultiplied) divide_by_alpha(rgba, pixels());
+  if (!has_alpha)  // a fourth sample of an unknown kind is none
+    for (std::size_t k = 0; k < pixels(); ++k) rgba[4 * k + 3] = 255;
   return {};
 }
 

@@ -1,12 +1,12 @@
 // transform/formats/tiff: the first page of a TIFF.
 #pragma once
 
+#include <array>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "src/transform/formats/image_reader.hpp"
 
@@ -14,7 +14,7 @@ struct tiff;
 
 namespace penstock::transform {
 
-/// By libtiff, whose conversion to 8 bits of R, G and B this is. Where colours are multiplied by alpha, they are divided by it.
+/// By libtiff, whose conversion to 8 bits of R, G and B this is. It has no hook for memory: where that is out, there is a fault. Where colours are multiplied by alpha, they are divided by it.
 class TiffReader final : public ImageReader {
  public:
   Result<void> open(std::span<const std::byte> bytes) override;
@@ -38,10 +38,11 @@ class TiffReader final : public ImageReader {
                           std::va_list arguments);
 
   [[nodiscard]] Fault explain() const;
+  [[nodiscard]] Result<void> check_kind();
 
   std::span<const std::byte> bytes_;
   std::size_t at_ = 0;
-  std::string message_;  // libtiff's first error
+  std::array<char, 256> message_{};  // libtiff's first error
   std::unique_ptr<::tiff, Close> file_;
 };
 

@@ -1,7 +1,9 @@
 #include "src/transform/formats/webp.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
+#include <string_view>
 
 #include <webp/decode.h>
 
@@ -53,22 +55,42 @@ Result<void> WebpReader::open(std::span<const std::byte> bytes) {
 }
 
 Result<void> WebpReader::open_parts() {
-  const bool is_animated = (flags_of(bytes_) & ANIMATION_FLAG) != 0;
+  if ((flags_of(bytes_) & EXIF_FLAG) != 0)
+    if (auto read = read_orientation(); !read) return read;
+  return (flags_of(bytes_) & ANIMATION_FLAG) != 0 ? open_animation() : Result<void>();
+}
+
+// Of a chunk that stands behind the pixels.
+Result<void> WebpReader::read_orientation() {
+  const auto number = [&](std::size_t at) {
+    std::size_t value = 0;
+    for (std::size_t k = 0; k < 4; ++k)
+      value |= std::to_integer<std::size_t>(bytes_[at + k]) << (8 * k);
+    return value;
+  };
+  constexpr std::size_t kHead = 8;  // a name and a length
+  std::size_t at = 12;
+  while (bytes_.size() >= at + kHead) {
+    const std::size_t length = number(at + 4);
+    if (length > bytes_.size() - at - kHead) return Fault{.reason = kEndsEarly};
+    if (std::memcmp(bytes_.data() + at, "EXIF", 4) == 0) {
+      orientation_ = std::max(jpeg::exif_chunk_orientation({raw(bytes_) + at + kHead, length}), 1);
+      return {};
+    }
+    at += kHead + length + length % 2;
+  }
+  const bool is_cut = bytes_.size() < number(4) + kHead;
+  return is_cut ? Result<void>(Fault{.reason = kEndsEarly}) : Result<void>();
+}
+
+Result<void> WebpReader::open_animation() {
   const WebPData data{raw(bytes_), bytes_.size()};
   WebPDemuxState state = WEBP_DEMUX_PARSE_ERROR;
   const std::unique_ptr<WebPDemuxer, decltype(&WebPDemuxDelete)> parts(
       WebPDemuxPartial(&data, &state), WebPDemuxDelete);
   if (state == WEBP_DEMUX_PARSING_HEADER || state == WEBP_DEMUX_PARSED_HEADER)
     return Fault{.reason = kEndsEarly};
-  // What is odd in the parts of a still image does not keep libwebp from decoding it.
-  if (!parts)
-    return is_animated ? Result<void>(explain(VP8_STATUS_BITSTREAM_ERROR)) : Result<void>();
-  WebPChunkIterator exif;
-  if (WebPDemuxGetChunk(parts.get(), "EXIF", 1, &exif) != 0) {
-    orientation_ = std::max(jpeg::exif_chunk_orientation({exif.chunk.bytes, exif.chunk.size}), 1);
-    WebPDemuxReleaseChunkIterator(&exif);
-  }
-  if (!is_animated) return {};
+  if (!parts) return explain(VP8_STATUS_BITSTREAM_ERROR);
   WebPIterator frame;
   if (WebPDemuxGetFrame(parts.get(), 1, &frame) == 0)
     return Fault{.reason = "an animated WebP without a frame"};

@@ -20,6 +20,8 @@ class WebpReader final : public ImageReader {
 
  private:
   Result<void> open_parts();
+  Result<void> read_orientation();
+  Result<void> open_animation();
 
   std::span<const std::byte> bytes_;  // that libwebp decodes: the file, or a frame of it
   // Where the frame lies on the canvas.

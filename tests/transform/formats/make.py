@@ -4,10 +4,12 @@ or how far a lossy image may be from picture.png on average.
     python -m venv VENV && VENV/bin/pip install pillow pillow-heif pillow-jxl-plugin
     VENV/bin/python tests/transform/formats/make.py
 
-Made with Pillow 13.0, pillow-heif 1.8 and pillow-jxl-plugin 1.3."""
+Made with Pillow 13.0, pillow-heif 1.8, pillow-jxl-plugin 1.3 and the program cjxl of libjxl 0.7."""
 import io
 import pathlib
 import struct
+import subprocess
+import tempfile
 import zlib
 
 import pillow_heif
@@ -174,6 +176,9 @@ def make_tiffs():
     at = premultiplied.index(struct.pack("<HHI", 338, 3, 1))  # ExtraSamples: 2 is unassociated alpha, 1 associated
     premultiplied[at + 8] = 1
     add("premultiplied.tif", bytes(premultiplied))
+    unknown = bytearray(out_of(RGBA, "TIFF"))
+    unknown[at + 8] = 0  # a fourth sample of no stated kind
+    add("unknown_sample.tif", bytes(unknown))
     save("jpeg.tif", PICTURE, 6, format="TIFF", compression="jpeg", quality=90)
     save("bigtiff.tif", PICTURE, format="TIFF", big_tiff=True)
     save("pages.tif", PICTURE, format="TIFF", save_all=True, append_images=[ImageOps.mirror(PICTURE)])
@@ -182,6 +187,27 @@ def make_tiffs():
 
 
 # ---- the others ----
+
+
+def table_profile():
+    """An ICC profile of sRGB's primaries whose curve is a table, so that it is no colour space that JPEG XL has a name for."""
+    curve = b"curv" + bytes(4) + struct.pack(">I", 64) + struct.pack(">64H", *(round(65535 * (k / 63) ** 2.3) for k in range(64)))
+    xyz = lambda x, y, z: b"XYZ " + bytes(4) + struct.pack(">3i", *(round(v * 65536) for v in (x, y, z)))  # noqa: E731
+    text = b"desc" + bytes(4) + struct.pack(">I", 6) + b"table\0" + bytes(4 + 4 + 2 + 1 + 67)
+    tags = {
+        b"desc": text, b"cprt": b"text" + bytes(4) + b"none\0", b"wtpt": xyz(0.9642, 1, 0.8249),
+        b"rXYZ": xyz(0.43607, 0.22249, 0.01392), b"gXYZ": xyz(0.38515, 0.71687, 0.09708), b"bXYZ": xyz(0.14307, 0.06061, 0.7141),
+        b"rTRC": curve, b"gTRC": curve, b"bTRC": curve,
+    }
+    at, table, data = 132 + 12 * len(tags), b"", b""
+    for name, content in tags.items():
+        content += bytes(-len(content) % 4)
+        table += name + struct.pack(">II", at + len(data), len(content))
+        data += content
+    size = at + len(data)
+    head = struct.pack(">I4sI4s4s4s", size, bytes(4), 0x02400000, b"mntr", b"RGB ", b"XYZ ") + struct.pack(">6H", 2026, 1, 1, 0, 0, 0)
+    head += b"acsp" + bytes(28) + struct.pack(">3i", 63190, 65536, 54061)
+    return head.ljust(128, b"\0") + struct.pack(">I", len(tags)) + table + data
 
 
 def make_others():
@@ -202,6 +228,11 @@ def make_others():
     save("turned.avif", PICTURE.transpose(Image.Transpose.ROTATE_90), 6, format="AVIF", quality=90, exif=exif)
     save("lossless.jxl", PICTURE, format="JXL", lossless=True)
     save("lossless_alpha.jxl", RGBA, format="JXL", lossless=True)
+    with tempfile.TemporaryDirectory() as folder:  # Pillow's plugin writes no profile
+        PICTURE.save(f"{folder}/a.png", icc_profile=table_profile())
+        subprocess.run(["cjxl", "--quiet", "-d", "1", f"{folder}/a.png", f"{folder}/a.jxl"], check=True)
+        (FOLDER / "profile.jxl").write_bytes(pathlib.Path(f"{folder}/a.jxl").read_bytes())
+    EXPECTED.append(f"profile.jxl {WIDTH} {HEIGHT} near 6")
     save("lossy.jxl", PICTURE, 6, format="JXL", quality=90)
 
 
