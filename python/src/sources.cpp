@@ -102,7 +102,7 @@ struct PythonValue<PathList> {
     if (!nb::isinstance<nb::str>(given) && !nb::isinstance<nb::bytes>(given) &&
         !nb::hasattr(given, "__fspath__"))
       return false;
-    path = name_bytes(nb::module_::import_("os").attr("fsdecode")(given));
+    path = nb::cast<std::string>(nb::module_::import_("os").attr("fsdecode")(given));
     return true;
   }
 };
@@ -119,7 +119,7 @@ struct PythonValue<FileLabels> {
     const nb::list items = PythonValue<PathList>::list_of_items(given, "a list of labels");
     for (const nb::handle one : items) {
       if (nb::isinstance<nb::str>(one))
-        labels.names.push_back(name_bytes(one));
+        labels.names.push_back(nb::cast<std::string>(one));
       else if (std::int64_t number = 0;
                nb::hasattr(one, "__index__") &&
                nb::try_cast(nb::module_::import_("operator").attr("index")(one), number))
@@ -179,26 +179,18 @@ void bind_sources(nb::module_& module) {
   nb::class_<PyStream>(module, "Stream",
                        "Records that arrive one after another, once. For Dataset().");
   nb::class_<RecordInfo> info(module, "RecordInfo", StructDoc<RecordInfo>::kText);
-  info.def_prop_ro(
-      "key", [](const RecordInfo& self) { return self.key; },
-      as_sentence(sentence_of<RecordInfo>("key")).c_str());
-  def_members(info, "label", &RecordInfo::label, "bytes", &RecordInfo::bytes);
+  def_members(info, "key", &RecordInfo::key, "label", &RecordInfo::label, "bytes",
+              &RecordInfo::bytes);
   nb::class_<RecordName> name(module, "RecordName", StructDoc<RecordName>::kText);
-  const auto text_of = [&name](const char* member, std::string RecordName::*text) {
-    name.def_prop_ro(
-        member, [text](const RecordName& self) { return name_text(self.*text); },
-        as_sentence(sentence_of<RecordName>(member)).c_str());
-  };
-  text_of("key", &RecordName::key);
-  text_of("file", &RecordName::file);
-  def_members(name, "offset", &RecordName::offset, "begin", &RecordName::begin, "length",
-              &RecordName::length, "pieces", &RecordName::pieces);
+  def_members(name, "key", &RecordName::key, "file", &RecordName::file, "offset",
+              &RecordName::offset, "begin", &RecordName::begin, "length", &RecordName::length,
+              "pieces", &RecordName::pieces);
   name.def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def(
-          "__str__", [](const RecordName& self) { return name_text(self.to_string()); },
+          "__str__", [](const RecordName& self) { return self.to_string(); },
           docs::record_name_to_string)
       .def("__repr__", [](const RecordName& self) {
-        return nb::str("<penstock.RecordName {}>").format(name_text(self.to_string()));
+        return nb::str("<penstock.RecordName {}>").format(self.to_string());
       });
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);

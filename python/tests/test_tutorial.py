@@ -26,7 +26,7 @@ def test_the_code_runs_in_its_order(images, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for number, block in enumerate(blocks()):
-        if "import penstock.torch" in block:
+        if "penstock.torch" in block:
             if importlib.util.find_spec("torch") is None:
                 continue
             import torch

@@ -122,12 +122,12 @@ TEST_F(ImageSizes, NameTheFirstDamagedImage) {
   for (int k = 0; k < 60; ++k)
     write("p" + std::to_string(10 + k) + ".png",
           testing_images::png_of(testing_images::picture(k + 1, 2)));
-  write("p31.png", testing_images::bytes_of("GIF89a, and more"));
+  write("p31.png", testing_images::bytes_of("8BPS"));
   write("p55.png", {});
   write("p60.png", testing_images::bytes_of("\x89PNG\r\n\x1A\nand more"));
   EXPECT_THAT([&] { (void)image_sizes(*images()); },
               ThrowsMessage<Error>(AllOf(HasSubstr("image_sizes: "), HasSubstr("p31.png"),
-                                         HasSubstr("found a GIF image"),
+                                         HasSubstr("found a Photoshop image"),
                                          HasSubstr("zero_if_damaged = true"))));
   const auto sizes = image_sizes(*images(), {.zero_if_damaged = true});
   for (int k = 0; k < 60; ++k) {
