@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Mapping, Set
+from enum import Enum
 from typing import Any
 
 from penstock._penstock import Dataset, RecordInfo
@@ -18,6 +19,26 @@ def split(dataset: Any, fractions: Any, seed: int, by: Any, group: Any) -> list[
     return parts
 
 
+class _Numbers:
+    """A number for each value, in the order in which they come first. Equal values have the same number, in every process."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._numbers: dict[Any, int] = {}
+
+    def of(self, value: Any) -> int:
+        if hasattr(value, "tolist"):  # a scalar of numpy's or torch's, which may be equal only to itself
+            value = value.tolist()
+        if value != value:
+            raise ValueError(f"split: {self._name} has the value {value!r}, which is equal to none: put another in its place")
+        is_comparable = value is None or isinstance(value, Enum) or type(value).__eq__ is not object.__eq__
+        if isinstance(value, (list, dict, set)) or not is_comparable:
+            raise TypeError(
+                f"split: a value of {self._name} is a text, a number or another value that can be compared, found {value!r}"
+            )
+        return self._numbers.setdefault(value, len(self._numbers))
+
+
 def _numbers_of(dataset: Any, name: str, given: Any) -> list[int]:
     if given is None:
         return []
@@ -28,18 +49,18 @@ def _numbers_of(dataset: Any, name: str, given: Any) -> list[int]:
             )
         labels: list[int] = dataset.labels().tolist()
         return labels
-    numbers: dict[Hashable, int] = {}
+    numbers = _Numbers(name)
     if callable(given):
 
         def number_of(info: RecordInfo) -> int:
-            return numbers.setdefault(given(info), len(numbers))
+            return numbers.of(given(info))
 
         found: list[int] = dataset._classify(number_of)
         return found
-    if not hasattr(given, "__iter__"):
+    if isinstance(given, (Mapping, Set)) or not hasattr(given, "__iter__"):
         raise TypeError(f"split: {name} is 'label', a value for each sample, or a function of its RecordInfo, found {given!r}")
     values = given.tolist() if hasattr(given, "tolist") else given
-    listed = [numbers.setdefault(value, len(numbers)) for value in values]
+    listed = [numbers.of(value) for value in values]
     if not listed:
         raise ValueError(f"split: {name} has no values: give one for each sample")
     return listed

@@ -26,13 +26,15 @@ using namespace nb::literals;
 // ---- batches ----
 
 struct PyBatch {
-  Lease lease;
-  const DeviceBatch& operator*() const { return **lease; }
-  const DeviceBatch* operator->() const { return &**lease; }
+  Lease batch;
+  Lease lease;  // for tensors, which keep no data set alive
+  const DeviceBatch& operator*() const { return **batch; }
+  const DeviceBatch* operator->() const { return &**batch; }
 };
 
 PyBatch leased(const DeviceBatch& batch) {
-  return {std::make_shared<const ForkSafe<DeviceBatch>>(batch)};
+  return {std::make_shared<const ForkSafe<DeviceBatch>>(batch),
+          std::make_shared<const ForkSafe<DeviceBatch>>(batch.without_names())};
 }
 
 class PyStep {

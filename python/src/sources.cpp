@@ -89,9 +89,21 @@ struct PythonValue<PathList> {
   }
   /// The items of what numpy, pandas and torch have, or any other iterable.
   static nb::list list_of_items(nb::handle given, const char* expected) {
+    const nb::object kinds = nb::module_::import_("collections.abc");
+    if (nb::isinstance(given, kinds.attr("Mapping")))
+      throw nb::type_error(("files: expected " + std::string(expected) +
+                            ", found a mapping: pass list(d) for its keys, list(d.values()) for "
+                            "its values")
+                               .c_str());
+    if (nb::isinstance(given, kinds.attr("Set")))
+      throw nb::type_error(("files: expected " + std::string(expected) +
+                            ", found a set, whose order differs from process to process: pass "
+                            "sorted(s)")
+                               .c_str());
     const nb::object items =
         nb::hasattr(given, "tolist") ? given.attr("tolist")() : nb::borrow(given);
-    if (!nb::hasattr(items, "__iter__"))
+    if (!nb::hasattr(items, "__iter__") || nb::isinstance<nb::str>(items) ||
+        nb::isinstance<nb::bytes>(items))
       throw nb::type_error(
           ("files: expected " + std::string(expected) + ", found " + repr_of(given)).c_str());
     return nb::list(items);
@@ -156,11 +168,11 @@ struct PythonValue<std::vector<Column>> {
 
 namespace {
 
-// On the calling thread, where `progress` belongs, and Ctrl-C is seen in it.
 Dataset make_files(const PathList& list, const FilesOptions& options) {
   return files(list.paths, options);
 }
 
+// On the calling thread, where `progress` belongs, and Ctrl-C is seen in it.
 Dataset make_synthetic(SyntheticImagesOptions options) {
   options.progress = [progress = std::move(options.progress)](std::uint64_t done,
                                                               std::uint64_t total) {
@@ -187,10 +199,28 @@ void bind_sources(nb::module_& module) {
               "pieces", &RecordName::pieces);
   name.def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def(
-          "__str__", [](const RecordName& self) { return self.to_string(); },
+          "__str__", [](const RecordName& self) { return text_of(self.to_string()); },
           docs::record_name_to_string)
-      .def("__repr__", [](const RecordName& self) {
-        return nb::str("<penstock.RecordName {}>").format(self.to_string());
+      .def("__repr__",
+           [](const RecordName& self) {
+             return nb::str("<penstock.RecordName {}>").format(text_of(self.to_string()));
+           })
+      .def("__hash__",
+           [](const RecordName& self) {
+             return nb::hash(nb::make_tuple(self.key, self.file, self.offset, self.begin));
+           })
+      .def("__getstate__",
+           [](const RecordName& self) {
+             return nb::make_tuple(self.key, self.file, self.offset, self.begin, self.length,
+                                   self.pieces);
+           })
+      .def("__setstate__", [](RecordName& self, const nb::tuple& state) {
+        new (&self) RecordName{.key = nb::cast<std::string>(state[0]),
+                               .file = nb::cast<std::string>(state[1]),
+                               .offset = nb::cast<std::uint64_t>(state[2]),
+                               .begin = nb::cast<std::uint64_t>(state[3]),
+                               .length = nb::cast<std::optional<std::uint64_t>>(state[4]),
+                               .pieces = nb::cast<std::vector<RecordName>>(state[5])};
       });
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);

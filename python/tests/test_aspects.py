@@ -191,3 +191,18 @@ def test_what_cannot_be_is_said(photos, options, error, why):
     all_options = {"map": decode, "shapes": SHAPES, "sizes": ps.image_sizes(data), "pixels": 1500} | options
     with pytest.raises(error, match=why):
         data.batch_by_aspect(**all_options)
+
+
+def test_other_maps_of_the_buckets_go_on_from_a_state(photos):
+    def made(flip: float) -> ps.Dataset:
+        data = ps.images(str(photos))
+        crop = lambda shape: ps.decode_image(crop=ps.cover_crop(shape), flip=flip)  # noqa: E731
+        return data.seed(3).batch_by_aspect(crop, SHAPES, sizes=ps.image_sizes(data), pixels=1500)
+
+    first, whole, resumed = made(0).loader(), made(1).loader(), made(1).loader()
+    next(first), next(whole)
+    with pytest.raises(ps.Error, match="other_maps"):
+        resumed.load_state_dict(first.state_dict())
+    resumed.load_state_dict(first.state_dict(), other_maps=True)
+    expected = [(step.samples, step["image"].numpy().tobytes()) for step in whole]
+    assert [(step.samples, step["image"].numpy().tobytes()) for step in resumed] == expected and expected

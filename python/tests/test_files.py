@@ -89,10 +89,12 @@ def test_a_plan_of_files_travels(folder: Path) -> None:
     other = batches.loader()
     other.load_state_dict(state)
     assert next(other).samples == next(loader).samples
-    with pytest.raises(ps.Error):
-        ps.files(NAMES[::-1], ["dog", "cat", "dog"], root=folder, field="bytes").seed(3).shuffle().map(
-            ps.pad("bytes", 32)
-        ).batch(1).loader().load_state_dict(state)
+    turned = ps.files(NAMES[::-1], ["dog", "cat", "dog"], root=folder, field="bytes").seed(3).shuffle()
+    of_turned = turned.map(ps.pad("bytes", 32)).batch(1).loader()
+    with pytest.raises(ps.Error, match="another dataset"):
+        of_turned.load_state_dict(state)
+    doubled = ps.files([f"{folder}//{NAMES[0]}", f"{folder}/{NAMES[1]}"], field="bytes")
+    assert read(ps.Dataset.from_json(doubled.to_json())) == read(doubled)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,11 @@ def test_a_plan_of_files_travels(folder: Path) -> None:
         (("photos",), TypeError, "a folder is image_folder"),
         ((5,), TypeError, "expected a list of paths, found 5"),
         (([1, 2],), TypeError, "expected a path, found 1"),
+        (({"a": 1},), TypeError, "list of paths, found a mapping"),
+        (({"a", "b"},), TypeError, "found a set, whose order"),
+        ((["a"], {"a": 1}), TypeError, "list of labels, found a mapping"),
+        ((["a", "b"], "ab"), TypeError, "a list of labels, found 'ab'"),
+        ((["/none/a\0b/x.jpg"],), ValueError, "expected the path of a file"),
         ((["a"], ["x", 1][:1] * 2), ValueError, "there are 2 labels and 1 paths"),
         ((["a", "b"], ["x", 1]), TypeError, "all integers or all names of classes, found 'x' and 1"),
         ((["a"], [1.5]), TypeError, "an integer or the name of a class, found 1.5"),

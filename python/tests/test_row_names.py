@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
+import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +34,8 @@ def test_names_of_files_also_where_they_are_not_utf8(tmp_path: Path) -> None:
         assert open(name.file, "rb").read() == batch["image"].numpy()[row][:7].tobytes()
         assert name.file == os.path.join(tmp_path, name.key) and name.offset == 0
         assert name == plan.name(batch.samples[row]) and not name.pieces and name.length is None
-        assert str(name) == f"{name.key} in {name.file} at byte 0"
+        text = f"{name.key} in {name.file} at byte 0"
+        assert str(name) == os.fsencode(text).decode("utf-8", "backslashreplace")  # which can be printed
     assert step.names() == found and found[0] != found[1]
     repr(found)
 
@@ -113,3 +118,39 @@ def test_names_in_torch(tmp_path: Path) -> None:
         penstock.torch.DataLoader(plan, names="image")
     with pytest.raises(ValueError, match="pass collate="):
         penstock.torch.from_dataset([{"x": 1}], names="name")
+
+
+def test_names_are_values(tmp_path: Path) -> None:
+    """They are equal, hashed, pickled and printed as values, also where a name is not UTF-8."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xb0.jpg")
+    Path(path).write_bytes(b"a")
+    plan = ps.files([path, path]).map(ps.pad("image", 2)).batch(2)
+    (step,) = plan.loader()
+    names = step.names()
+    assert len(set(names)) == 1 and pickle.loads(pickle.dumps(names)) == names
+    assert repr(names).encode() and str(names[0]).encode()
+
+
+class Data:
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        return {"x": np.full(3, index)}
+
+
+def test_a_tensor_keeps_no_data_set_alive() -> None:
+    data = Data()
+    alive = weakref.ref(data)
+    step = next(iter(ps.Dataset(data).batch(4).loader()))
+    del data
+    assert len(step.names()) == 4  # also behind the loader
+    tensor, array = step["x"], np.from_dlpack(step["x"])
+    del step
+    for _ in range(100):
+        gc.collect()
+        if alive() is None:
+            break
+        time.sleep(0.05)
+    assert alive() is None
+    assert array.tolist() == tensor.numpy().tolist() == [[k] * 3 for k in range(4)]

@@ -56,6 +56,37 @@ def test_stratified_by_what_tells_classes(tmp_path: Path) -> None:
     assert sum(folder.split(0.5, by="label")[0].labels()) == 10  # of the part
 
 
+class Scalar:
+    """As torch's tensors of no dimension: equal and hashed by identity, with a number in them."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def tolist(self) -> int:
+        return self.number
+
+
+def test_equal_values_are_one_class_whatever_holds_them(data: ps.Dataset) -> None:
+    classes = [number % 3 for number in range(COUNT)]
+    expected = [numbers(part) for part in data.split(0.8, by=classes)]
+    for by in ([Scalar(one) for one in classes], [np.int64(one) for one in classes], [(one, None) for one in classes]):
+        assert [numbers(part) for part in data.split(0.8, by=by)] == expected
+
+
+@pytest.mark.parametrize("name", ["by", "group"])
+def test_values_that_cannot_be_compared_are_refused(data: ps.Dataset, name: str) -> None:
+    for values, error, because in (
+        ([float("nan")] * COUNT, ValueError, "equal to none"),
+        ([object() for _ in range(COUNT)], TypeError, "can be compared"),
+        ([[1]] * COUNT, TypeError, "can be compared"),
+        (np.zeros((COUNT, 2)), TypeError, "can be compared"),
+        ({number: 0 for number in range(COUNT)}, TypeError, "a value for each sample"),
+        (set(range(COUNT)), TypeError, "a value for each sample"),
+    ):
+        with pytest.raises(error, match=because):
+            data.split(0.8, **{name: values})
+
+
 def test_no_group_is_in_two_parts(data: ps.Dataset) -> None:
     patients = [f"patient {number * number % 47}" for number in range(COUNT)]
     train, valid = data.split(0.75, group=patients)
@@ -67,7 +98,7 @@ def test_parts_travel_and_resume(data: ps.Dataset) -> None:
     train, valid = data.split(0.9, seed=3)
     plan = train.seed(1).shuffle().batch(32)
     source = {"x": np.arange(COUNT)}
-    with pytest.raises(ps.Error):
+    with pytest.raises(ps.Error, match="memory"):
         plan.to_json()  # arrays in memory; its pickle has no such limit where the source has none
     loader = plan.loader()
     next(loader)
@@ -75,8 +106,9 @@ def test_parts_travel_and_resume(data: ps.Dataset) -> None:
     other = ps.memory(source).split(0.9, seed=3)[0].seed(1).shuffle().batch(32).loader()
     other.load_state_dict(state)
     assert [step.samples for step in other] == [step.samples for step in loader]
-    with pytest.raises(ps.Error):
-        valid.seed(1).shuffle().batch(32).loader().load_state_dict(state)
+    of_other_part = valid.seed(1).shuffle().batch(32).loader()
+    with pytest.raises(ps.Error, match="another plan"):
+        of_other_part.load_state_dict(state)
     items = ps.Dataset([{"x": n} for n in range(20)]).split(0.5, seed=1)[0]
     assert numbers(pickle.loads(pickle.dumps(items))) == numbers(items)
 

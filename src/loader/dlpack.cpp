@@ -9,7 +9,7 @@ namespace {
 
 // Lives as long as the managed tensor does.
 struct Exported {
-  explicit Exported(const DeviceBatch& of) : batch(of) {}
+  explicit Exported(const DeviceBatch& of) : batch(of.without_names()) {}
   DeviceBatch batch;
   dlpack::Extents extents;
   dlpack::ManagedTensor managed{};

@@ -22,14 +22,39 @@ std::vector<SampleId> StepInfo::original_samples(const PartInfo& part) const {
   return originals;
 }
 
-std::vector<RecordName> StepInfo::names_of(std::span<const SampleId> of) const {
+namespace {
+
+std::vector<RecordName> names_of(const std::vector<SourcePtr>* sources,
+                                 std::span<const SampleId> samples) {
+  if (sources == nullptr)
+    throw std::logic_error(
+        "names: this batch was made without them: ask the one that the loader delivered");
   std::vector<RecordName> names;
-  names.reserve(of.size());
-  for (const SampleId& sample : of) names.push_back((*sources)[sample.source]->name(sample.number));
+  names.reserve(samples.size());
+  for (const SampleId& sample : samples)
+    names.push_back((*sources)[sample.source]->name(sample.number));
   return names;
 }
 
+}  // namespace
+
 }  // namespace loader
+
+DeviceBatch::DeviceBatch(std::shared_ptr<const loader::StepInfo> info, std::size_t part,
+                         std::shared_ptr<device::DeviceSlice> slice)
+    : info_(std::move(info)),
+      sources_(info_->sources.lock()),
+      part_(part),
+      slice_(std::move(slice)) {}
+
+DeviceBatch DeviceBatch::without_names() const {
+  DeviceBatch batch = *this;
+  batch.sources_ = nullptr;
+  return batch;
+}
+
+Step::Step(std::shared_ptr<const loader::StepInfo> info, std::vector<DeviceBatch> parts)
+    : info_(std::move(info)), sources_(info_->sources.lock()), parts_(std::move(parts)) {}
 
 const Device& DeviceBatch::device() const noexcept { return info_->parts[part_].device; }
 std::uint32_t DeviceBatch::replica() const noexcept { return info_->parts[part_].replica; }
@@ -44,9 +69,11 @@ std::span<const SampleId> DeviceBatch::samples() const noexcept {
 std::vector<SampleId> DeviceBatch::original_samples() const {
   return info_->original_samples(info_->parts[part_]);
 }
-std::vector<RecordName> DeviceBatch::names() const { return info_->names_of(samples()); }
+std::vector<RecordName> DeviceBatch::names() const {
+  return loader::names_of(sources_.get(), samples());
+}
 std::vector<RecordName> DeviceBatch::original_names() const {
-  return info_->names_of(original_samples());
+  return loader::names_of(sources_.get(), original_samples());
 }
 
 std::span<const FieldSpec> DeviceBatch::fields() const noexcept { return info_->form->fields(); }
@@ -87,8 +114,10 @@ std::vector<SampleId> Step::original_samples() const {
     std::ranges::copy(info_->original_samples(part), std::back_inserter(all));
   return all;
 }
-std::vector<RecordName> Step::names() const { return info_->names_of(samples()); }
-std::vector<RecordName> Step::original_names() const { return info_->names_of(original_samples()); }
+std::vector<RecordName> Step::names() const { return loader::names_of(sources_.get(), samples()); }
+std::vector<RecordName> Step::original_names() const {
+  return loader::names_of(sources_.get(), original_samples());
+}
 std::span<const Fault> Step::faults() const noexcept { return info_->faults; }
 Digest Step::digest() const { return info_->wait_for_digests().slice; }
 Digest Step::transformed_digest() const { return info_->wait_for_digests().transformed; }

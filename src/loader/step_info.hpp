@@ -28,8 +28,8 @@ class BatchForm;
 
 struct StepInfo {
   std::shared_ptr<const BatchForm> form;
-  std::shared_ptr<const std::vector<SourcePtr>> sources;  // by SampleId::source; what names rows
-  std::size_t bucket = 0;                                 // whose batch it is; each has a form
+  std::weak_ptr<const std::vector<SourcePtr>> sources;  // by SampleId::source; what names rows
+  std::size_t bucket = 0;                               // whose batch it is; each has a form
   std::uint64_t step = 0;
   std::uint32_t epoch = 0;
   std::uint64_t global_samples = 0;
@@ -41,7 +41,6 @@ struct StepInfo {
 
   /// The samples of a part as they were drawn: before others replaced bad ones.
   [[nodiscard]] std::vector<SampleId> original_samples(const PartInfo& part) const;
-  [[nodiscard]] std::vector<RecordName> names_of(std::span<const SampleId> of) const;
 
   /// Waits for the devices' part.
   ///

@@ -139,6 +139,8 @@ void require_fixed(const Plan& plan, const char* verb) {
   for (const Operation& operation : plan.operations()) {
     if (std::holds_alternative<Batch>(operation))
       refuse(verb, "it is of samples: put it before batch");
+    if (std::holds_alternative<RepeatEach>(operation))
+      refuse(verb, "copies of a sample would be in several parts: put it before repeat_each");
     if (is_on_positions(operation) && !traits_of(operation).selects)
       refuse(verb,
              fmt::format("{} has other samples, or another order, in each epoch: put it before {}",
@@ -165,8 +167,9 @@ std::vector<std::vector<std::uint64_t>> split_positions(std::uint64_t count,
   for (std::size_t part = 0; part < sizes.size(); ++part) {
     if (sizes[part] == 0)
       refuse(kSplitVerb,
-             fmt::format("part {} of {}, a fraction of {}, would have none of {} samples", part + 1,
-                         sizes.size(), fractions[part], count));
+             fmt::format("part {} of {}, a fraction of {}, would have none of {} samples{}",
+                         part + 1, sizes.size(), fractions[part], count,
+                         options.group.empty() ? "" : ": a group goes to one part as a whole"));
     positions[part].reserve(sizes[part]);
   }
   for (std::uint64_t position = 0; position < count; ++position)

@@ -9,7 +9,9 @@ namespace penstock {
 std::string RecordName::to_string() const {
   std::string text = key;
   if (length && *length > 0) text += fmt::format(", tokens {} to {}", begin, begin + *length - 1);
-  if (pieces.empty() && !file.empty()) text += fmt::format(" in {} at byte {}", file, offset);
+  if (pieces.empty() && !file.empty())
+    text += fmt::format(" in {}{} at byte {}", file, length ? ", where the document begins" : "",
+                        offset);
   std::string_view between = ": ";
   for (const RecordName& piece : pieces) {
     text += between;

@@ -152,6 +152,9 @@ TEST_F(Names, OfPackedRowsAreThePiecesOfDocuments) {
   ASSERT_EQ(blocks[1].pieces.size(), 3U);  // tokens 5 to 9
   EXPECT_EQ(blocks[1].pieces[0].begin, 2U);
   EXPECT_EQ(blocks[1].pieces[0].length, 2U);
+  EXPECT_THAT(blocks[1].pieces[0].to_string(),
+              HasSubstr(", tokens 2 to 3 in " + path + ", where the document begins at byte " +
+                        std::to_string(blocks[1].pieces[0].offset)));
   EXPECT_EQ(blocks[1].pieces[1].length, 2U);
   EXPECT_EQ(blocks[1].pieces[2].length, 1U);
   EXPECT_EQ(first_names(documents.map(pad({.field = "tokens", .to = 8})), 2)[1].key,

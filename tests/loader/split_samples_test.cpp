@@ -157,6 +157,9 @@ TEST(Split, WhatDoesNotFitIsRefused) {
   refused(all, {}, {}, "add up to 1, found 0");
   refused(all, {1.5, -0.5}, {}, "a fraction is above 0, found -0.5");
   refused(all, {0.99, 0.01}, {}, "part 2 of 2, a fraction of 0.01, would have none of 10 samples");
+  refused(all, {0.9, 0.1}, {.group = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1}},
+          "would have none of 10 samples: a group goes to one part as a whole");
+  refused(all.repeat_each(2), {0.5, 0.5}, {}, "copies of a sample would be in several parts");
   refused(all, {0.5, 0.5}, {.by = {1, 2}}, "by has 2 values, and there are 10 samples");
   refused(all, {0.5, 0.5},
           {.by = std::vector<std::int64_t>(10), .group = std::vector<std::int64_t>(10)},

@@ -163,8 +163,8 @@ TEST_F(Labels, OfMoreColumnsOrDamagedQuotesAreAnError) {
 // One row with several label columns, or one column with several labels.
 TEST_F(Labels, ThatAreSeveralForAnImageAreAnErrorThatSaysWhereTheyGo) {
   const std::string remedy =
-      "several labels of an image are a field of their own: leave `labels` out, and "
-      "zip([image_folder(path), memory({'labels': array})])";
+      "several labels of an image are a field of their own: use zip([image_folder(path), "
+      "memory({'labels': array})]) without `labels`";
   for (const char* const row : {"a.jpg,1,0,1", "a.jpg\t1\t0", "a.jpg 1 0 1", "a.jpg;1;3;7",
                                 "image,cat,dog\na.jpg,0,1", "id;cat;dog;bird"})
     expect_error(std::string(row) + "\n", "line 1: expected two columns, the name of an image");

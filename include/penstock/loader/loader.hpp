@@ -199,8 +199,7 @@ struct StepInfo;
 class DeviceBatch {
  public:
   DeviceBatch(std::shared_ptr<const loader::StepInfo> info, std::size_t part,
-              std::shared_ptr<device::DeviceSlice> slice)
-      : info_(std::move(info)), part_(part), slice_(std::move(slice)) {}
+              std::shared_ptr<device::DeviceSlice> slice);
 
   [[nodiscard]] const Device& device() const noexcept;
   /// The replica's number over all processes.
@@ -217,6 +216,9 @@ class DeviceBatch {
   [[nodiscard]] std::vector<RecordName> names() const;
   /// Those of original_samples().
   [[nodiscard]] std::vector<RecordName> original_names() const;
+  /// The same batch for programs that need its memory only: it keeps no data set alive, as others do for names(), which throws
+  /// std::logic_error in it. What to_dlpack() exports is such a one.
+  [[nodiscard]] DeviceBatch without_names() const;
 
   [[nodiscard]] std::span<const FieldSpec> fields() const noexcept;
   /// One field of all rows, in device memory (host memory on a host device).
@@ -247,6 +249,7 @@ class DeviceBatch {
 
  private:
   std::shared_ptr<const loader::StepInfo> info_;
+  std::shared_ptr<const std::vector<SourcePtr>> sources_;  // for names
   std::size_t part_;
   std::shared_ptr<device::DeviceSlice> slice_;
 };
@@ -256,8 +259,7 @@ class DeviceBatch {
 /// Owns  its parts.
 class Step {
  public:
-  Step(std::shared_ptr<const loader::StepInfo> info, std::vector<DeviceBatch> parts)
-      : info_(std::move(info)), parts_(std::move(parts)) {}
+  Step(std::shared_ptr<const loader::StepInfo> info, std::vector<DeviceBatch> parts);
 
   /// Counted from 0 at the very start, also after a resume.
   [[nodiscard]] std::uint64_t number() const noexcept;
@@ -291,6 +293,7 @@ class Step {
 
  private:
   std::shared_ptr<const loader::StepInfo> info_;
+  std::shared_ptr<const std::vector<SourcePtr>> sources_;  // for names
   std::vector<DeviceBatch> parts_;
 };
 

@@ -134,7 +134,7 @@ namespace source {
 /// all the paths and labels in it, 38 MB for a million ImageNet-like ones; a state has the fingerprint only.
 ///
 /// Shapes  `field` u8 [?] (the file's bytes), label i64 [].
-/// Units   12 bytes and its name for each file, and 8 where there are labels
+/// Units   12 bytes and its name for each file, 8 where there are labels, and some 40 and its path for each folder
 /// Errors  std::invalid_argument  no paths; a path that is empty or ends with a slash; some that are s3:// and some that are
 ///                                not; with `root`, one that is absolute; another number of labels than paths; a label that is
 ///                                none of `classes`, or classes without labels; the field's name is empty or "label"

@@ -182,15 +182,16 @@ struct RecordInfo {
 struct RecordName {
   std::string key{};   ///< its name in the data set, as RecordInfo::key
   std::string file{};  ///< path or s3:// URL of the file that it is in; empty where there is none
-  std::uint64_t offset =
-      0;  ///< of its first byte in that file, as in Fault; in a tar shard of its first member's
+  /// of its first byte in that file, as in Fault; in a tar shard of its first member's; of a piece that of its document
+  std::uint64_t offset = 0;
   std::uint64_t begin = 0;                ///< of a piece of a document: its first token there
   std::optional<std::uint64_t> length{};  ///< of a piece of a document: its tokens
   /// Of a row of pack and blocks: the pieces of documents that it consists of, in their order. Of zip, and of arrays in
   /// several files: what each of them has. `file` and `offset` are then those of the first. Else empty.
   std::vector<RecordName> pieces{};
 
-  /// "cats/7.jpg in /train/cats/7.jpg at byte 0", "row 3: d.bin document 7, tokens 0 to 9 in d.bin at byte 512; ...".
+  /// "cats/7.jpg in /train/cats/7.jpg at byte 0", "row 3: d.bin document 7, tokens 0 to 9 in d.bin, where
+  /// the document begins at byte 512; ...".
   [[nodiscard]] std::string to_string() const;
   friend bool operator==(const RecordName&, const RecordName&) = default;
 };

@@ -208,6 +208,12 @@ std::string_view common_folder(std::span<const std::string> paths) {
       common.remove_suffix(1);
       common = common.substr(0, common.rfind('/') + 1);
     }
+  // What is left of each path is a relative one: of "/d//a" and "/d/b" the folder is "/".
+  const auto leaves_a_slash = [&](const std::string& path) { return path[common.size()] == '/'; };
+  while (common.size() > 1 && std::ranges::any_of(paths, leaves_a_slash)) {
+    common.remove_suffix(1);
+    common = common.substr(0, common.rfind('/') + 1);
+  }
   return common;
 }
 
@@ -259,13 +265,20 @@ SourcePtr source::files(const std::vector<std::string>& paths, FilesOptions opti
   check_classes(options.classes);
 
   std::string root = options.root.string();
+  // The operating system would take what stands before a zero for the path.
+  const auto require_no_zero = [&](const std::string& path) {
+    if (path.find('\0') != path.npos)
+      refuse(fmt::format("expected the path of a file, found '{}'", core::printable(path, 100)));
+  };
+  require_no_zero(root);
+  std::ranges::for_each(paths, require_no_zero);
   std::vector<std::string> whole;
   std::vector<std::string_view> relative;
   if (!root.empty()) {
     storage::require_readable_scheme(root);
     if (!storage::is_object_url(root)) root = std::filesystem::absolute(root).string();
     for (const std::string& path : paths)
-      if (path.starts_with('/') || path.find("://") != path.npos)
+      if (path.starts_with('/') || storage::is_object_url(path))
         refuse(fmt::format("with a root the paths are relative to it, found '{}'",
                            core::printable(path, 100)));
     relative.assign(paths.begin(), paths.end());

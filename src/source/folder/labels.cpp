@@ -135,10 +135,10 @@ Label label_of(std::string_view text) noexcept {
 
 // What to do about several labels of an image, which the field `label` does not hold.
 constexpr std::string_view kSeveral =
-    "several labels of an image are a field of their own: leave `labels` out, and "
-    "zip([image_folder(path), memory({'labels': array})]), with a row of the array for each image, "
-    "in the order of their "
-    "paths";
+    "several labels of an image are a field of their own: use zip([image_folder(path), "
+    "memory({'labels': array})]) without `labels`; row i of the array is for the i-th image, "
+    "sorted "
+    "by path";
 
 // The parts of a label that looks like a list, such as 1;3;7 or [1, 3]; none where it is one word.
 std::vector<std::string> list_in(std::string_view label, std::string_view separators) {

@@ -160,11 +160,13 @@ std::vector<Notice> tar_notices(const ShardSet& shards, const RecordLacks& lacks
          .is_warning = true});
   if (again.samples > 0) notices.push_back(again.notice());
   if (missed.where.count() > 0)
-    notices.push_back({.text = fmt::format("{}, and samples lack members because of it; to pack "
-                                           "the files that links lead to, use "
-                                           "tar --dereference; for hard links {}",
-                                           missed.text(), kPackHardLinks),
-                       .is_warning = true});
+    notices.push_back(
+        {.text = fmt::format(
+             "{}, and there are samples that lack members, or all of them, where it stood; to pack "
+             "the files that links lead to, use "
+             "tar --dereference; for hard links {}",
+             missed.text(), kPackHardLinks),
+         .is_warning = true});
   if (others.where.count() > 0)
     notices.push_back({.text = others.text() + "; no sample lacks a member because of it"});
   if (apple.members > 0)
