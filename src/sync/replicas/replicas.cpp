@@ -121,6 +121,9 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
   std::mutex mutex;
   std::exception_ptr first;
   bool first_follows = false;
+  // Replicas share what the group has told them, and each reads it: it is dropped when all threads have ended, since a
+  // sanitizer does not see that the C++ library counts its owners.
+  std::vector<std::exception_ptr> causes(static_cast<std::size_t>(local_size()));
   const auto replica = [&](std::size_t index, const std::exception_ptr& not_started = nullptr) {
     Communicator& communicator = *communicators[index];
     try {
@@ -131,7 +134,7 @@ void Replicas::run(const std::function<void(ReplicaContext&)>& fn) {
       communicator.leave("ended");
       backend_->finish(index);
     } catch (...) {
-      const std::exception_ptr cause = std::current_exception();
+      const std::exception_ptr cause = causes[index] = std::current_exception();
       // Looked at before it is shared: the thread that drops it last does not know which threads have read it.
       const bool told = follows(cause);
       std::string why;
