@@ -74,6 +74,8 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
   app.add_flag("--skip-bad", options.work.skip_bad,
                "Leave out records that cannot be read, instead of stopping; images that cannot be\n"
                "decoded are packed as they are, and counted");
+  app.add_flag("--sniff", options.work.sniff,
+               "Of a folder, pack files with other endings, too, that begin as an image");
   app.add_option("--threads", options.work.threads, "0: one per core")
       ->type_name("T")
       ->check(programs::whole_number(0, programs::kMostThreads))

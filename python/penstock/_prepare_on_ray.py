@@ -27,6 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quality", type=int, default=90, metavar="Q")
     parser.add_argument("--also", default="json,txt", metavar="EXT,...")
     parser.add_argument("--skip-bad", action="store_true")
+    parser.add_argument("--sniff", action="store_true")
     parser.add_argument("--read-attempts", type=int, default=5, metavar="N")
     parser.add_argument("--threads", type=int, default=1, metavar="T", help="of each task: the CPUs that it takes")
     parser.add_argument("--json", metavar="FILE|-", help="write the report as JSON; - for standard output")
@@ -68,6 +69,7 @@ def run(arguments: list[str]) -> int:
             "quality": flags.quality,
             "also": [extension for extension in flags.also.split(",") if extension],
             "skip_bad": flags.skip_bad,
+            "sniff": flags.sniff,
             "attempts": flags.read_attempts,
         }
         report = penstock.ray._prepare((flags.input, flags.output), flags.threads, 10, show, None, what, notify)

@@ -35,6 +35,7 @@ import numpy
 
 from penstock._errors import Error
 from penstock._output import output_file
+from penstock._penstock import _default_threads
 
 __all__ = ["tokenize", "TokenizeSummary"]
 
@@ -90,7 +91,8 @@ def tokenize(
     end in .gz; a folder stands for all such files below it, in the order of their paths. `tokenizer`: a tokenizer.json of
     Hugging Face's tokenizers, or "module:function", a function of your own that makes a list of numbers of a string. `end`: the
     token behind each document, by its text in a tokenizer.json, or its number. `dtype`: "u8", "u16", "i32" or "i64"; by default
-    u16 where a tokenizer.json has at most 65,536 tokens, else i32. `workers`: processes, by default one for each core.
+    u16 where a tokenizer.json has at most 65,536 tokens, else i32. `workers`: processes, by default one for each
+    core that the process may use, by its affinity and its container's quota.
 
     Each part of the work is a file in output.parts until all are done, so a run that was killed goes on where it was when it is
     called again with the same arguments; the result is the same. The two files appear when they are complete.
@@ -104,7 +106,7 @@ def tokenize(
     tokenizer = _named(os.fspath(tokenizer))
     job = _job(tokenizer, end, field, dtype)
     pieces = _pieces([inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs))
-    count = workers if workers is not None else len(os.sched_getaffinity(0))
+    count = workers if workers is not None else _default_threads()
     if count < 1:
         raise ValueError(f"tokenize: expected 1 worker or more, found {count}")
     if os.fspath(output).endswith(os.sep) or not Path(output).name or Path(output).is_dir():
@@ -447,7 +449,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--end", metavar="TOKEN", help="token behind each document: its text, or its number")
     parser.add_argument("--field", default="text", help="of a line's object that has the text")
     parser.add_argument("--dtype", choices=list(TYPES), help="by default u16 where all tokens fit, else i32")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes; by default one for each core")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes; by default one for each core that may be used")
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     try:
         options = parser.parse_args(list(arguments))

@@ -198,7 +198,7 @@ def from_dataset(
                   '0' of a tuple, and of a text 'name' u8 [rows, text_bytes] and 'name.bytes' i64 [rows].
     The rest      as for DataLoader.
 
-    Errors  as Dataset(data); ValueError  items of different sizes, which cannot lie in a batch
+    Errors  as Dataset(data); ValueError  items of different sizes, which make no batch
     """
     if isinstance(dataset, Dataset):
         raise TypeError("from_dataset takes a data set of your own, and this is a plan: DataLoader(plan.batch(8))")

@@ -181,6 +181,7 @@ Errors  ValueError  not such a text)");
       R"(The versions of the optional libraries that decode images in this build, by name: giflib, libheif (HEIC
 and AVIF), libjxl and libtiff. Their pixels may differ from version to version; a saved state has these
 versions, and load_state_dict() warns where they were others.)");
+  module.def("_default_threads", &default_threads, "As many threads as a loader has by default.");
   module.def("gpu_count", &gpu_count,
              R"(GPUs that can be used here; 0 without a driver or in a build without CUDA.
 

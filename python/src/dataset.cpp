@@ -149,7 +149,7 @@ that changes the samples or their order from epoch to epoch.
 `group`      the same for groups, such as patients: all samples of a group go to one part. Not with `by`.
 
 With two parts the number of samples in each, in all and of each class, is its fraction to within one sample; with
-more to within two; with `group` to within about the largest group.
+three to within two, with more to within a few; with `group` to within about the largest group.
 
 Memory  8 bytes a sample, in the lists of all parts together: 10 MB for 1.2 million; 34 MB more during the call, and
         Python's own for `by` and `group`

@@ -119,3 +119,4 @@ def test_what_is_left_out_of_the_input_is_said(photos: Path, tmp_path: Path, cap
     assert told[0].filename == __file__
     assert main(["prepare", str(some), str(tmp_path / "by-program-again"), "--quiet"]) == 0
     assert f"penstock-prepare: warning: {some}: left out 1 .picture" in capsys.readouterr().err
+    assert ps.prepare(some, tmp_path / "sniffed", sniff=True).samples == 2

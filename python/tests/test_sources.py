@@ -316,7 +316,7 @@ def test_validation_has_the_labels_of_training_or_an_error(images, tmp_path):
     valid = ps.image_folder(tmp_path / "valid", classes=train.class_names)
     assert valid.class_names == train.class_names == ["a", "b", "c"]
     batch = valid.map(ps.decode_image(crop=ps.resize_to(4))).batch(2)
-    with pytest.warns(UserWarning, match="left out 1 .tif.*sniff = true"):
+    with pytest.warns(UserWarning, match="left out 1 .tif.*option sniff"):
         loader = batch.loader()
     assert next(iter(loader))["label"].numpy().tolist() == [0, 2]
     assert "left out 1 .tif" in str(loader.report()) and "left out 1 .tif" in loader.report().notices[0]

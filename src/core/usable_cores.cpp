@@ -195,20 +195,24 @@ UsableCores usable_cores(const ControlGroupLimits& limits) {
   return cores;
 }
 
+}  // namespace penstock::core
+
+namespace penstock {
+
 int default_threads() {
   int processes = 1;
   try {
     processes = static_cast<int>(std::max(Launch::from_environment().local_world, 1U));
   } catch (const Error&) {  // variables that contradict each other are the loader's to refuse
   }
-  const UsableCores cores = usable_cores();
+  const core::UsableCores cores = core::usable_cores();
   // All processes of a control group share its quota.
-  if (cores.limit == CoreLimit::quota || processes == 1)
+  if (cores.limit == core::CoreLimit::quota || processes == 1)
     return std::max(1, cores.count / processes);
   // The launcher's cores are those of all its processes, which may have been given some of them each.
   cpu_set_t launcher;
-  const int all = std::max(count_affinity(::getppid(), launcher), cores.count);
+  const int all = std::max(core::count_affinity(::getppid(), launcher), cores.count);
   return std::min(cores.count, std::max(1, all / processes));
 }
 
-}  // namespace penstock::core
+}  // namespace penstock

@@ -43,10 +43,5 @@ struct ControlGroupLimits {
 /// every pool of threads begins with.
 [[nodiscard]] UsableCores usable_cores(const ControlGroupLimits& limits = control_group_limits());
 
-/// The threads that a loader, and preparing, take by default: this process's share of the cores that its launcher has, among
-/// the launcher's processes on this machine (LOCAL_WORLD_SIZE and its kind; under srun it is known with --ntasks-per-node),
-/// and no more than the process may use; likewise its share of the control group's quota. At least 1.
-[[nodiscard]] int default_threads();
-
 }  // namespace core
 }  // namespace penstock

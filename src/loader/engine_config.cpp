@@ -8,7 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "src/core/usable_cores.hpp"
+#include <penstock/core/process.hpp>
+
 #include "src/plan/branches.hpp"
 #include "src/plan/buckets.hpp"
 #include "src/plan/order.hpp"
@@ -156,8 +157,7 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
   std::vector<FieldSpec> fields(delivered.begin(), delivered.end());
   for (const auto& form : forms) plan::forget_differences(fields, form->fields());
 
-  const int cores =
-      options.thread_budget ? options.thread_budget->threads() : core::default_threads();
+  const int cores = options.thread_budget ? options.thread_budget->threads() : default_threads();
   std::vector<Device> devices = plan->devices();
   const std::size_t depth = static_cast<std::size_t>(plan->prefetch().depth);
 

@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 
+#include <penstock/core/process.hpp>
 #include <penstock/prepare/prepare.hpp>
 
 #include "src/core/interruption.hpp"
-#include "src/core/usable_cores.hpp"
 #include "src/storage/retry.hpp"
 #include "src/transform/image_size.hpp"
 
@@ -50,7 +50,7 @@ class Reading {
   std::vector<ImageSize> run() {
     {
       // While one thread waits for a server, others may ask it.
-      const int most = std::max(core::default_threads(), source_.max_concurrent_reads());
+      const int most = std::max(default_threads(), source_.max_concurrent_reads());
       const std::uint64_t grains = (sizes_.size() + kGrain - 1) / kGrain;
       std::vector<std::jthread> threads;
       try {

@@ -47,7 +47,7 @@ Input::Input(const std::string& path, const PrepareOptions& options) : attempts_
       source_ = open_records(path, options);
       break;
     case ImageForm::folder:
-      source_ = source::image_folder(path, {.storage = options.storage});
+      source_ = source::image_folder(path, {.sniff = options.sniff, .storage = options.storage});
       break;
   }
 }

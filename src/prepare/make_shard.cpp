@@ -14,13 +14,13 @@
 #include <tbb/task_arena.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/jpeg/transcode_jpeg.hpp>
 #include <penstock/transform/shrink_jpeg.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
 #include "src/core/start_thread.hpp"
-#include "src/core/usable_cores.hpp"
 
 namespace penstock::prepare {
 
@@ -115,7 +115,7 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
                          const PrepareShard& shard, const ShardUse& use,
                          const OnPrepared& on_prepared, const std::stop_token& stop) {
   constexpr std::size_t kAhead = 4;  // for each thread: what it costs in memory
-  const int threads = options.threads > 0 ? options.threads : core::default_threads();
+  const int threads = options.threads > 0 ? options.threads : default_threads();
   PrepareReport report;
   tbb::enumerable_thread_specific<Record> records;
   std::uint64_t next = shard.first;

@@ -17,13 +17,13 @@
 #include <fmt/format.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/testing/synthetic.hpp>
 
 #include "src/core/call_text.hpp"
 #include "src/core/interruption.hpp"
 #include "src/core/json_fields.hpp"
-#include "src/core/usable_cores.hpp"
 #include "src/source/folder/image_folder.hpp"
 #include "src/storage/default_cache.hpp"
 #include "src/storage/local/file.hpp"
@@ -97,7 +97,7 @@ class SetWriter {
  private:
   unsigned wanted_threads() const noexcept {
     if (options_.threads > 0) return static_cast<unsigned>(options_.threads);
-    return static_cast<unsigned>(core::default_threads());
+    return static_cast<unsigned>(default_threads());
   }
 
   void make_class_folder(int label) const {

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <penstock/core/process.hpp>
+
 #include "tests/source/files.hpp"
 #include "tests/variables.hpp"
 

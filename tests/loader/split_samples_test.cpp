@@ -63,6 +63,12 @@ TEST(Split, PartsAreDisjointCompleteAndTheSameAgain) {
   // The same on any machine.
   EXPECT_THAT(numbers_in(Dataset(fake(12)).split({0.75, 0.25}, {.seed = 1}))[1],
               ElementsAre(6U, 8U, 9U));
+  EXPECT_THAT(numbers_in(Dataset(fake(12)).split(
+                  {0.75, 0.25}, {.seed = 1, .by = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}}))[1],
+              ElementsAre(1U, 4U, 9U));
+  EXPECT_THAT(numbers_in(Dataset(fake(12)).split(
+                  {0.75, 0.25}, {.seed = 1, .group = {0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 3, 3}}))[1],
+              ElementsAre(0U, 3U, 6U));
 }
 
 // Every sample has the same chance.

@@ -84,9 +84,15 @@ TEST_F(Prepare, SaysWhatOfTheInputIsLeftOut) {
   for (const char* flag : {"--dry-run", "--quiet"}) {
     const Outcome warning = run({images.string(), (folder_ / "other").string(), flag});
     EXPECT_EQ(warning.status, 0) << warning.err;
-    EXPECT_THAT(warning.err, AllOf(HasSubstr("penstock-prepare: warning: " + images.string()),
-                                   HasSubstr("left out 1 .picture, 1 .txt")));
+    EXPECT_THAT(warning.err,
+                AllOf(HasSubstr("penstock-prepare: warning: " + images.string()),
+                      HasSubstr("left out 1 .picture, 1 .txt"), HasSubstr("set the option sniff")));
   }
+  const Outcome sniffed =
+      run({images.string(), out_.string() + "-sniffed", "--sniff", "--json", "-"});
+  ASSERT_EQ(sniffed.status, 0) << sniffed.err;
+  EXPECT_EQ(sniffed.report()["samples"], 2);
+  EXPECT_THAT(sniffed.err, HasSubstr("left out 1 .txt"));
 }
 
 TEST_F(Prepare, GoesOnAfterKill9AndGivesTheSameBytes) {

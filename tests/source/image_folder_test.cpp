@@ -141,7 +141,7 @@ TEST(ImageFolder, SaysWhatItLeftOut) {
               AllOf(HasSubstr("1 .bmp"), HasSubstr("1 (no ending)"),
                     HasSubstr("of 5 files that were looked into, 4 are images by the first bytes: "
                               "1 BMP image, 1 GIF image, 1 JPEG image, 1 Photoshop image."),
-                    HasSubstr("set sniff = true; convert the 1 of a kind")));
+                    HasSubstr("set the option sniff; convert the 1 of a kind")));
 }
 
 TEST(ImageFolder, LooksIntoNothingThatWasLeftOutOnPurpose) {

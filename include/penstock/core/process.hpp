@@ -1,5 +1,5 @@
-// core/process: the process around a run: its clock, which one of several it is, what it agrees on with the others, waiting that can
-// be ended, and files that are replaced whole.
+// core/process: the process around a run: its clock, which one of several it is, its threads, what it agrees on with the others, waiting
+// that can be ended, and files that are replaced whole.
 #pragma once
 
 #include <chrono>
@@ -46,6 +46,13 @@ struct Launch {
   /// The same from any set of variables: `get` returns the value of one, null where it is not set.
   [[nodiscard]] static Launch from(const std::function<const char*(const char* name)>& get);
 };
+
+// ---- how many threads it computes with ----
+
+/// The threads that a loader, and preparing, take by default: this process's share of the cores that its launcher has, among
+/// the launcher's processes on this machine (LOCAL_WORLD_SIZE and its kind; under srun it is known with --ntasks-per-node),
+/// and no more than the process may use; likewise its share of the control group's quota. At least 1.
+[[nodiscard]] int default_threads();
 
 // ---- what all processes of a run must have in common, checked before the first step ----
 

@@ -117,7 +117,7 @@ class Dataset {
   /// before every operation that changes the samples or their order from epoch to epoch.
   ///
   /// With two parts the number of samples in each, in all and of each class of `by`, is its fraction to within one sample; with
-  /// more to within two. With `group` the fractions are those of the samples to within about the largest group.
+  /// three to within two, with more to within a few. With `group` the fractions are those of the samples to within about the largest group.
   ///
   /// Memory  8 bytes a sample, in the lists of all parts together; 28 more during the call, 32 with `by`
   /// Errors  std::invalid_argument  fractions that are not above 0, or do not add up to 1; a part without samples; not one class

@@ -39,6 +39,7 @@ struct PrepareOptions {
   int quality = 90;      ///< what those are encoded with, 1 to 100
   std::vector<std::string> also = {"json", "txt"};  ///< other members of tar shards to copy
   bool skip_bad = false;  ///< leave out records that cannot be read, instead of stopping
+  bool sniff = false;  ///< of a folder, pack files with other endings, too, that begin as an image
   // None of the following changes a byte.
   int threads = 0;   ///< threads that transcode; 0: as many as a loader has
   int attempts = 5;  ///< how often a read or write is attempted that fails as networks do
@@ -54,6 +55,7 @@ void visit_fields(Visitor& visit, PrepareOptions& options) {
   visit("quality", options.quality);
   visit("also", options.also);
   visit("skip_bad", options.skip_bad);
+  visit("sniff", options.sniff);
   visit.speed("threads", options.threads);
   visit.speed("attempts", options.attempts);
 }

@@ -182,10 +182,10 @@ std::vector<Notice> notices_of(const std::filesystem::path& root, const LeftOut&
                              counted(found.size(), "file"), images,
                              images == 1 ? "is an image" : "are images", fmt::join(texts, ", "));
   if (decoded == images)
-    notice.text += " To read such files, set sniff = true.";
+    notice.text += " To read such files, set the option sniff.";
   else if (decoded > 0)
     notice.text += fmt::format(
-        " To read such files, set sniff = true; convert the {} of a kind that is not decoded.",
+        " To read such files, set the option sniff; convert the {} of a kind that is not decoded.",
         images - decoded);
   else
     notice.text += " Convert them to a kind that is decoded, such as JPEG or PNG.";

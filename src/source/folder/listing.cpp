@@ -421,7 +421,7 @@ class FileLister {
       if (const auto found = describe_no_image(example.path.substr(example.path.rfind('/') + 1)))
         return message + fmt::format("; {} is {}", core::printable(example.path), *found);
     return message +
-           "; check the path, name the endings in the option extensions, or set sniff = true";
+           "; check the path, name the endings in the option extensions, or set the option sniff";
   }
 
   std::string describe_both_layouts() const {

@@ -23,10 +23,10 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/core/random.hpp>
 
 #include "src/core/interruption.hpp"
-#include "src/core/usable_cores.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/default_cache.hpp"
 #include "src/storage/local/file.hpp"
@@ -175,9 +175,9 @@ class IndexOpener {
 
   std::size_t threads() const noexcept {
     constexpr unsigned kAtLeast = 8;
-    const unsigned wanted =
-        options_.threads > 0 ? static_cast<unsigned>(options_.threads)
-                             : std::max(kAtLeast, static_cast<unsigned>(core::default_threads()));
+    const unsigned wanted = options_.threads > 0
+                                ? static_cast<unsigned>(options_.threads)
+                                : std::max(kAtLeast, static_cast<unsigned>(default_threads()));
     return std::min<std::size_t>(wanted, shards_.size());
   }
 
