@@ -274,8 +274,6 @@ class _Session:
                 self._choose_threads()
 
     def _stop_waiting(self) -> None:
-        self._waits = False
-        self._choose_threads()
         if not all(seat.refused for seat in self._seats):
             reasons = [reason for reason in (self._workers.why_none(), self._start_error) if reason]
             makers = "others" if self._workers.local else "the loader's threads"
@@ -283,6 +281,8 @@ class _Session:
                 f"none of {self._workers.count} remote workers has started after {START_S:.0f} s, and {makers} make the rows "
                 f"until one does{': ' if reasons else ''}{'; '.join(reasons)}"
             )
+        self._waits = False
+        self._choose_threads()
 
     def _note(self, out: _Out) -> None:
         """Late answers count, too: else a function that is slow would never be known to be."""
@@ -338,10 +338,10 @@ class _Session:
             if seat.worker is not worker:
                 return  # another lane was first
             seat.worker = None
+        if not self._is_gone():  # before the loader's threads make rows in its place, which may be the last ones
+            self._warn(f"{worker.name} is gone, and is started again: {error}")
         self._is_not_ready(number)
         self._close(worker)
-        if not self._is_gone():
-            self._warn(f"{worker.name} is gone, and is started again: {error}")
 
     def _close(self, worker: Worker) -> None:
         try:
@@ -380,9 +380,10 @@ class _Session:
             self._ready.discard(number)
             self._refusals.append(str(error))
             all_refused = len(self._refusals) == self._workers.count
-        self._choose_threads()
         if not all_refused:
             self._warn(f"a remote worker is left out: {error}")
+        self._choose_threads()
+        if not all_refused:
             return
         wrong = Error(f"no remote worker can make rows of this plan: {self._refusals[0]}")
         wrong.__cause__ = error

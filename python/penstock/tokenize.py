@@ -35,7 +35,7 @@ import numpy
 
 from penstock._errors import Error
 from penstock._output import output_file
-from penstock._penstock import _default_threads
+from penstock._penstock import _default_threads  # type: ignore[attr-defined]
 
 __all__ = ["tokenize", "TokenizeSummary"]
 
