@@ -24,6 +24,8 @@ def describe(data: Any, fields: Any, names: Sequence[str] | None) -> tuple[int, 
         raise TypeError(f"Dataset(data): this {kind} has no length: {error}") from error
     if names is not None and (isinstance(names, str) or not all(isinstance(name, str) for name in names)):
         raise ValueError(f"Dataset: names is a list of the names of a tuple's parts, found {names!r}")
+    if names is not None and len(set(names)) < len(names):
+        raise ValueError(f"Dataset: names has a name twice: {', '.join(names)}")
     if fields is not None and names is not None:
         raise ValueError("Dataset: fields name the parts already: leave out names")
     if fields is None:
@@ -66,6 +68,9 @@ def kind_of_all(name: str, values: Sequence[tuple[int, Any]]) -> tuple[str, list
     for number, value in full[1:]:
         other, extents = kind_of(name, value, number)
         if is_pil(full[0][1]) and is_pil(value) and (other, extents) != (dtype, shape):
+            if not has_colors(value) and not has_colors(full[0][1]) and {dtype, other} == {"bool", "u8"}:
+                dtype, shape = "u8", [None, None]
+                continue
             return "u8", [None, None, 3]
         if other != dtype or len(extents) != len(shape):
             wider = other if dtype == "bool" else dtype
@@ -87,6 +92,11 @@ def is_pil(value: Any) -> bool:
     return hasattr(value, "getbands") and hasattr(value, "mode")
 
 
+def has_colors(image: Any) -> bool:
+    """Whether a PIL image has colours of its own, or by its palette."""
+    return len(image.getbands()) > 1 or image.mode == "P"
+
+
 def is_file(value: Any) -> bool:
     """Whether it is what Hugging Face's Image(decode=False) gives: the bytes of a file, or its path."""
     if not isinstance(value, Mapping) or "bytes" not in value or not set(value) <= {"bytes", "path"}:
@@ -94,7 +104,7 @@ def is_file(value: Any) -> bool:
     return isinstance(value["bytes"], (bytes, bytearray, type(None))) and isinstance(value.get("path"), (str, os.PathLike, type(None)))
 
 
-def as_plain(name: str, value: Any, extents: Sequence[int | None]) -> Any:
+def as_plain(name: str, value: Any, extents: Sequence[int | None], dtype: str) -> Any:
     """The bytes of a file of Hugging Face's, the pixels of a PIL image as the field has them; other values as they are."""
     if is_file(value):
         if value["bytes"] is not None:
@@ -105,11 +115,18 @@ def as_plain(name: str, value: Any, extents: Sequence[int | None]) -> Any:
             return file.read()
     if isinstance(value, Mapping):
         raise ValueError(f"'{name}' is a dict, and a field cannot be one: put its values beside the others")
-    return pixels(name, value, extents) if is_pil(value) else value
+    return pixels(name, value, extents, dtype) if is_pil(value) else value
 
 
-def pixels(name: str, image: Any, extents: Sequence[int | None]) -> Any:
+def pixels(name: str, image: Any, extents: Sequence[int | None], dtype: str) -> Any:
     bands = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}.get(extents[2] or 0) if len(extents) == 3 else None
+    if len(extents) == 2 and image.mode == "1" and dtype != "bool":
+        image = image.convert("L")
+    if len(extents) == 2 and image.mode == "P":
+        raise ValueError(
+            f"'{name}' is a PIL image with a palette here, and a field of one level a pixel: for its colours say what all become, "
+            f"Dataset(data, fields={{'{name}': ('u8', (None, None, 3))}}); for the numbers in it, as of a mask, return numpy.asarray(image)"
+        )
     if len(extents) == 2 and len(image.getbands()) > 1:
         raise ValueError(
             f"'{name}' is a PIL image of mode {image.mode} here, and one of grey levels in the items that were looked at: "
@@ -127,10 +144,10 @@ def parts(item: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if isinstance(item, Mapping):
         if names is not None:
             raise ValueError("Dataset: names are for items that are tuples, and these are dicts with names of their own")
-        found = {str(name): value for name, value in item.items()}
-        if len(found) != len(item):
-            raise ValueError(f"Dataset: two keys of an item are one name, of {', '.join(map(repr, item))}: rename one of them")
-        return found
+        for name in item:
+            if not isinstance(name, str):
+                raise ValueError(f"Dataset: the key {name!r} of an item is no text: rename it, such as '{name}'")
+        return dict(item)
     if isinstance(item, tuple):
         names = names or getattr(item, "_fields", None)
         if names is None:
@@ -162,7 +179,7 @@ def kind_of(name: str, value: Any, number: int) -> tuple[str, list[int | None]]:
             f"'{name}' of item {number} is a dict, and a field cannot be one: put its values beside the others, "
             f"such as {', '.join(repr(f'{name}_{key}') for key in list(value)[:2])}"
         )
-    if is_pil(value) and len(value.getbands()) > 1:
+    if is_pil(value) and has_colors(value):
         return "u8", [None, None, 3]
     if str(getattr(value, "dtype", "")) == "torch.bfloat16":
         return "bf16", list(value.shape)

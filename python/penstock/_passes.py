@@ -70,7 +70,7 @@ class PassLoader(ABC, Generic[Batch]):
             plan = plan.prefetch_to_devices(devices, depth=depth, split=split)
             return plan.loader(context=context, **options)
 
-        self._steps: int | None = dataset.size
+        self._steps: int | None = None if dataset.is_stream else dataset.size  # the records of a stream come once
         if self._steps is not None and (
             options.get("mode", "one") != "one" or split == "shard_early"
         ):
@@ -220,7 +220,15 @@ class PassLoader(ABC, Generic[Batch]):
         self._position = step.number + 1
         self._asked.end_of_dataloader = self._position % steps == 0
         self._in_last_step = self._is_asked_in_loop and self._asked.end_of_dataloader
-        return self._convert(step)
+        return self._converted(step)
+
+    def _converted(self, step: Step) -> Batch:
+        try:
+            return self._convert(step)
+        except BaseException:  # such as of collate: a state that is saved now resumes with this batch
+            self._in_last_step = False
+            self._seek(step.number)
+            raise
 
     def _begin_asking(self) -> int | None:
         """The number of a loop over batch_sampler; None where its pass has no steps left."""
@@ -266,7 +274,7 @@ class PassLoader(ABC, Generic[Batch]):
                     self._position = step.number + 1
                     accumulation.end_of_dataloader = self._steps is not None and self._position % self._steps == 0
                     self._in_last_step = accumulation.end_of_dataloader
-                    batch = self._convert(step)
+                    batch = self._converted(step)
                     del step  # a slot is free as soon as the caller releases the batch
                     yield batch
                     del batch

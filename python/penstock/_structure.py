@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,10 +32,11 @@ class Leaf:
 
 
 class Branch:
-    """A dict, a tuple or a namedtuple of others, which are fields of the names or numbers on the way to them: 'meta.id', '0'."""
+    """A dict, a tuple, a list or a namedtuple of others, which are fields of the names or numbers on the way to them: 'meta.id', '0'."""
 
     def __init__(self, item: Any, name: str) -> None:
         names = getattr(item, "_fields", None)
+        self.is_list = isinstance(item, list)
         self.kind = dict if isinstance(item, Mapping) else type(item) if names else list
         self.children: dict[Any, Leaf | Branch] = {}
         for at, key in enumerate(item if self.kind is dict else names or range(len(item))):
@@ -47,10 +49,10 @@ class Branch:
 
     def values(self, item: Any) -> Iterator[Any]:
         if self.kind is not dict and len(item) != len(self.children):
-            raise ValueError(f"it has a tuple of {len(item)}, and the first item one of {len(self.children)}")
+            raise ValueError(f"it has a {type(item).__name__} of {len(item)}, and the first item one of {len(self.children)}")
         for place, child in self.children.items():
             if self.kind is dict and place not in item:
-                raise ValueError(f"it has no '{place}', which the first item has")
+                raise ValueError(f"it has no {place!r}, which the first item has")
             yield from child.values(item[place])
 
     def rebuild(self, fields: Mapping[str, Any]) -> Any:
@@ -61,11 +63,16 @@ class Branch:
 
 
 def structure_of(item: Any, name: str = "") -> Leaf | Branch:
-    """What an item is made of. As with torch, a batch of plain tuples is a list."""
-    if isinstance(item, tuple) or (isinstance(item, Mapping) and not is_file(item)):
+    """What an item is made of. As with torch, a batch of plain tuples or lists is a list; a list of numbers is one tensor."""
+    if isinstance(item, tuple) or (isinstance(item, list) and not is_of_numbers(item)) or (isinstance(item, Mapping) and not is_file(item)):
         return Branch(item, name)
     text = str if isinstance(item, str) else bytes if isinstance(item, bytes) else None
     return Leaf(name or "item", text)
+
+
+def is_of_numbers(item: Any) -> bool:
+    """Whether a list has numbers only, also in lists in it: that is one tensor."""
+    return all(isinstance(one, numbers.Number) or (isinstance(one, list) and is_of_numbers(one)) for one in item)
 
 
 def check_names(leaves: Sequence[Leaf]) -> None:

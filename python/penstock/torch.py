@@ -53,8 +53,15 @@ def as_nested(rows: torch.Tensor, lengths: torch.Tensor, *, compact: bool = Fals
     what attention kernels call cu_seqlens, but for its type.
 
     Shapes  rows [n,to,...], lengths i64 [n]: the fields of a batch that pad(..., lengths=...) made
+    Errors  ValueError  lengths of other rows; on the CPU also lengths outside [0, to], which a GPU would have to be waited for
     """
     count, to = rows.shape[:2]
+    if lengths.shape != (count,):
+        raise ValueError(f"as_nested: expected {count} lengths, one for each row, found {list(lengths.shape)}")
+    if not lengths.is_cuda and count and (int(lengths.min()) < 0 or int(lengths.max()) > to):
+        raise ValueError(
+            f"as_nested: lengths from {int(lengths.min())} to {int(lengths.max())} for rows of {to}: give the field that pad() made of these rows"
+        )
     if not compact:
         offsets = torch.arange(count + 1, device=rows.device) * to
         return torch.nested.nested_tensor_from_jagged(rows.flatten(0, 1), offsets=offsets, lengths=lengths)
@@ -184,8 +191,9 @@ def from_dataset(
     """A loader of a map-style data set, an object with __len__ and __getitem__, as
     torch.utils.data.DataLoader(dataset, batch_size, shuffle=..., drop_last=...) is one.
 
-    Batches have the form of the first item: of a dict a dict, of a namedtuple a namedtuple, of a tuple a list,
-    also in one another; of numbers, arrays, tensors and PIL images a tensor; of a text or bytes a list of them.
+    Batches have the form of the first item: of a dict a dict, of a namedtuple a namedtuple, of a tuple or list a list,
+    also in one another; of numbers, lists of numbers (of which torch makes a tensor each), arrays, tensors and PIL images
+    a tensor; of a text or bytes a list of them.
     For texts on a GPU the host waits for the batch, since they come back from there.
 
     `batch_size`  the global batch, over all devices and processes.
@@ -228,7 +236,7 @@ def from_dataset(
         )
     texts = [leaf.name for leaf in leaves if leaf.text is not None] if fields is None else []
     names = None
-    if fields is None and (texts or _is_deep(structure)):
+    if fields is None and (texts or _is_deep(structure) or not _has_plain_keys(structure)):
         plan = Dataset(Flat(dataset, structure, text_bytes), workers=workers)
         for name in texts:
             plan = plan.map(pad(name, text_bytes, lengths=length_of(name)))
@@ -246,6 +254,13 @@ def from_dataset(
 
 def _is_deep(structure: Leaf | Branch) -> bool:
     return isinstance(structure, Branch) and any(isinstance(child, Branch) for child in structure.children.values())
+
+
+def _has_plain_keys(structure: Leaf | Branch) -> bool:
+    """Whether the keys of an item are names of fields as they are; the items of a list are not."""
+    if isinstance(structure, Leaf):
+        return True
+    return not structure.is_list and (structure.kind is not dict or all(isinstance(key, str) and key for key in structure.children))
 
 
 def _has_place_for_valid(structure: Leaf | Branch) -> bool:

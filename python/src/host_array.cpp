@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -16,6 +17,8 @@
 namespace penstock::python {
 
 namespace {
+
+using namespace nb::literals;
 
 // An array's memory. Arrays of bf16 come as u16, which has a buffer.
 std::byte* data_of(nb::handle array, int flags) {
@@ -97,7 +100,8 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
   if (nb::hasattr(value, "dtype")) return numpy().attr("asarray")(value);
   if (PyDict_Check(given) != 0 || nb::hasattr(value, "getbands")) {
     const nb::object plain = nb::module_::import_("penstock._items")
-                                 .attr("as_plain")(field.name, value, to_tuple(field.shape));
+                                 .attr("as_plain")(field.name, value, to_tuple(field.shape),
+                                                   std::string(name_of(field.dtype)));
     return PyBytes_Check(plain.ptr()) != 0 ? as_array(plain, field) : plain;
   }
   const auto shown = [&] {
@@ -113,6 +117,8 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
     const bool loses =
         field.dtype == DType::boolean ? kind != "b" : kind == "f" && !is_float(field.dtype);
     if (kind == "O" || (loses && is_true(plain.attr("size")))) refuse(shown());
+    // Whether the field can hold these numbers is looked at below: numpy would wrap those of its own that are in a list.
+    if (is_true(plain.attr("size")) && kind.find_first_of("iuf") == 0) return plain;
     return numpy().attr("asarray")(value, numpy_dtype(field.dtype));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_TypeError) &&
@@ -123,19 +129,45 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
   return {};
 }
 
-// Of the field's dtype: another of the same kind is converted where no number changes.
+// Whether floats made of integers are these. Comparing them would make floats of both.
+bool are_the_same(const nb::object& floats, const nb::object& integers) {
+  const nb::object type = integers.attr("dtype");
+  const bool is_signed = nb::cast<std::string>(type.attr("kind")) == "i";
+  const double limit =
+      std::ldexp(1.0, (8 * nb::cast<int>(type.attr("itemsize"))) - (is_signed ? 1 : 0));
+  const nb::object wide = floats.attr("astype")("float64");
+  // Beyond these, and for infinity, the way back is undefined.
+  const nb::object fit = numpy().attr("logical_and")(numpy().attr("less")(wide, limit),
+                                                     numpy().attr("greater_equal")(wide, -limit));
+  return is_true(fit.attr("all")()) &&
+         is_true(numpy().attr("array_equal")(wide.attr("astype")(type), integers));
+}
+
+// Whether a finite number has become infinite.
+bool overflows(const nb::object& converted, const nb::object& given) {
+  const auto finite = [](const nb::object& array) {
+    return nb::cast<std::size_t>(
+        numpy().attr("count_nonzero")(numpy().attr("isfinite")(array.attr("astype")("float64"))));
+  };
+  return finite(converted) != finite(given);
+}
+
+// Of the field's dtype: integers become other integers, floats and 0 or 1 booleans where no number changes, floats become
+// floats, rounded.
 Known as_dtype(nb::object array, const FieldSpec& field) {
   const std::string what = "field '" + field.name + "'";
   Known known = known_array(std::move(array), what);
-  if (known.dtype == field.dtype || known.dtype == DType::bf16 || field.dtype == DType::bf16)
-    return known;
-  const nb::object wanted = numpy_dtype(field.dtype);
-  const bool is_01 = field.dtype == DType::boolean && !is_float(known.dtype);
-  if (!is_01 && !is_true(numpy().attr("can_cast")(known.array.attr("dtype"), wanted, "same_kind")))
-    return known;
-  const nb::object converted = known.array.attr("astype")(wanted);
-  const bool is_integer = nb::cast<std::string>(known.array.attr("dtype").attr("kind")) != "f";
-  if (is_integer && !is_true(numpy().attr("array_equal")(converted, known.array)))
+  const bool of_floats = is_float(known.dtype);
+  if (known.dtype == field.dtype || (of_floats && !is_float(field.dtype))) return known;
+  const nb::object quiet = numpy().attr("errstate")("over"_a = "ignore", "invalid"_a = "ignore");
+  quiet.attr("__enter__")();
+  const nb::object converted = known.array.attr("astype")(numpy_dtype(field.dtype));
+  const bool changes = of_floats ? overflows(converted, known.array)
+                       : is_float(field.dtype) && known.dtype != DType::boolean
+                           ? !are_the_same(converted, known.array)
+                           : !is_true(numpy().attr("array_equal")(converted, known.array));
+  quiet.attr("__exit__")(nb::none(), nb::none(), nb::none());
+  if (changes)
     throw std::invalid_argument(what + ": " + std::string(name_of(field.dtype)) +
                                 " cannot hold some of its values, which are " +
                                 std::string(name_of(known.dtype)));
@@ -222,8 +254,12 @@ bool HostArray::take_number(PyObject* value, const FieldSpec& field) {
     return keep(std::int64_t{number});
   }
   if (PyFloat_CheckExact(value) == 0) return false;
-  if (field.dtype == DType::f64) return keep(PyFloat_AsDouble(value));
-  return field.dtype == DType::f32 && keep(static_cast<float>(PyFloat_AsDouble(value)));
+  const double number = PyFloat_AsDouble(value);
+  if (field.dtype == DType::f64) return keep(number);
+  if (field.dtype != DType::f32) return false;
+  const auto rounded = static_cast<float>(number);
+  // One that becomes infinite is refused below.
+  return std::isfinite(number) == std::isfinite(rounded) && keep(rounded);
 }
 
 // Dense memory of the field's own dtype and shape, such as most arrays are: without numpy's help.

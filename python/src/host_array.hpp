@@ -53,8 +53,8 @@ class HeldBuffer {
 
 /// The memory of a value for a field: dense, in C order, kept alive. Copied where it is not dense.
 ///
-/// Numbers and lists take the field's dtype, as do arrays of the same kind whose values it can hold
-/// (f64 for f32, i64 for i32); bytes and texts are u8.
+/// Numbers, lists and arrays take the field's dtype where it can hold them: integers become other integers or floats where
+/// none changes, floats become floats, rounded to these and never infinite; bytes and texts are u8.
 class HostArray {
  public:
   /// Errors  std::invalid_argument  no array can be made of it, or not of this dtype; names the field

@@ -41,10 +41,20 @@ Result<void> store_value(Record& record, std::size_t field, nb::handle value,
   return store(record, field, found);
 }
 
-// The value of a field: by name of a mapping, by place of a tuple, or the item itself.
+bool has_parts_named(const nb::object& item, std::span<const FieldSpec> fields) {
+  const nb::object names = nb::getattr(item, "_fields", nb::none());
+  return !names.is_none() && std::ranges::all_of(fields, [&](const FieldSpec& field) {
+    return PySequence_Contains(names.ptr(), nb::cast(field.name).ptr()) == 1;
+  });
+}
+
+// The value of a field: by name of a mapping or a namedtuple, by place of a tuple, or the item itself.
 nb::object value_of(const nb::object& item, std::size_t field, std::span<const FieldSpec> fields) {
   const std::string& name = fields[field].name;
   if (PyTuple_Check(item.ptr()) != 0) {
+    // A namedtuple's parts have names, and its fields may have been given in another order.
+    if (PyTuple_CheckExact(item.ptr()) == 0 && has_parts_named(item, fields))
+      return item.attr(name.c_str());
     if (nb::len(item) != fields.size())
       throw std::invalid_argument(
           fmt::format("it is a tuple of {}, expected {} parts", nb::len(item), fields.size()));

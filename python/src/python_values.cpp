@@ -24,6 +24,20 @@ bool is_number(nb::handle given) { return PyNumber_Check(given.ptr()) != 0 && !h
 
 }  // namespace
 
+bool is_boolean(nb::handle given) {
+  if (PyBool_Check(given.ptr()) != 0) return true;
+  const nb::object type = nb::getattr(given, "dtype", nb::none());
+  return !type.is_none() && nb::cast<std::string>(nb::str(type)).find("bool") != std::string::npos;
+}
+
+void require_the_same(nb::handle given, double value, const char* argument) {
+  const nb::object back = nb::steal(PyLong_FromDouble(value));
+  if (back.is_valid() && back.equal(given)) return;
+  PyErr_Clear();
+  throw std::invalid_argument(std::string(argument) + ": a float of 64 bits cannot hold " +
+                              repr_of(given));
+}
+
 nb::object integer_array(nb::handle given) {
   if (!nb::hasattr(given, "__array__")) return {};
   const nb::object array = numpy().attr("asarray")(given);

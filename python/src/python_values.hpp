@@ -102,6 +102,11 @@ template <class T>
 /// integers.
 [[nodiscard]] nb::object integer_array(nb::handle given);
 
+/// Whether it is a boolean of numpy, torch or others, which Python would take for 0 or 1.
+[[nodiscard]] bool is_boolean(nb::handle given);
+/// Errors  std::invalid_argument  the integer `given` is not `value`, but rounded to it
+void require_the_same(nb::handle given, double value, const char* argument);
+
 /// A value as Python has it.
 template <class T>
 [[nodiscard]] nb::object to_python(const T& value) {
@@ -125,11 +130,12 @@ struct PythonValue<T> {
     return std::is_integral_v<T> ? "int" : "float";
   }
   static std::string text(const T& value) { return repr_of(nb::cast(value)); }
-  static T value(nb::handle given, const char*) {
+  static T value(nb::handle given, const char* argument) {
     T value{};
     nb::object number = nb::borrow(given);
     // An integer may be numpy's, but no string.
-    if (std::is_integral_v<T> && !std::is_same_v<T, bool> && !PyBool_Check(given.ptr())) {
+    if (std::is_integral_v<T> && !std::is_same_v<T, bool> && !PyLong_Check(given.ptr())) {
+      if (is_boolean(given)) throw nb::next_overload();
       number = nb::steal(PyNumber_Index(given.ptr()));
       if (!number.is_valid()) {
         PyErr_Clear();
@@ -137,6 +143,8 @@ struct PythonValue<T> {
       }
     }
     if (!nb::try_cast(number, value, std::is_floating_point_v<T>)) throw nb::next_overload();
+    if (std::is_floating_point_v<T> && PyLong_Check(given.ptr()))
+      require_the_same(given, static_cast<double>(value), argument);
     return value;
   }
 };

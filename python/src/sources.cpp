@@ -242,7 +242,7 @@ void bind_sources(nb::module_& module) {
                   R"(`fields` are paths or ArrayFields by name: {"x": "x.npy", "y": "y.npy"}.)"));
   def(module,
       calls::source_memory().with(
-          R"(`columns` are arrays by name, {"x": x, "label": y}: of numpy, or what numpy makes arrays of; bool becomes u8.
+          R"(`columns` are arrays by name, {"x": x, "label": y}: of numpy, or what numpy makes arrays of.
 A dtype that penstock does not have, or rows that are not dense in memory, are a ValueError. Rows of
 numpy.lib.stride_tricks.sliding_window_view(tokens, 1025), of a mapped file, are windows that overlap.)"));
   def(module,

@@ -347,6 +347,61 @@ def test_values_of_other_types_are_taken_where_no_number_changes():
         next(ps.Dataset([{"z": np.int64(1 << 40)}], fields={"z": ("i32", ())}).batch(1).loader())
 
 
+@pytest.mark.parametrize(
+    ("field", "fits", "wrong"),
+    [
+        ("f32", [0.1, 1 << 24, -(1 << 24), np.float64(1e-60), np.inf, 3.0], [(1 << 24) + 1, 1e39, -1e39, np.float64(1e39), 1 << 2000]),
+        ("f16", [2048, 0.1, 65504, np.float32(0.1)], [2049, 70000, 70000.0, np.float32(1e6)]),
+        ("bf16", [256, 0.1, 1e38], [257, 1e39]),
+        ("f64", [1 << 53, 1 << 63, np.uint64(1 << 63), np.int64(-(1 << 63))], [(1 << 53) + 1, np.int64((1 << 53) + 1), np.uint64((1 << 64) - 1)]),
+        ("u8", [255, np.int64(255), np.uint64(7), np.bool_(True)], [256, -1, np.int64(256), np.int8(-1)]),
+        ("i64", [np.uint64(5), np.uint8(3)], [np.uint64(1 << 63), 2.0, np.float32(2)]),
+        ("u64", [np.int64(5), (1 << 64) - 1], [np.int64(-1)]),
+    ],
+)
+def test_numbers_are_never_others_than_they_were(field, fits, wrong):
+    """Alone, in lists, and in arrays. Floats alone are rounded, to floats, and none becomes infinite."""
+    if field == "bf16":
+        pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    for value in fits:
+        for given, shape in ((value, ()), ([value, value], (2,)), (np.array([value]), (1,))):
+            found = next(ps.Dataset([{"x": given}], fields={"x": (field, shape)}).batch(1).loader())["x"].numpy()[0]
+            expected = np.asarray(given).astype(found.dtype)
+            assert found.tolist() == expected.tolist() and (isinstance(value, (float, np.floating)) or np.all(found == np.asarray(given)))
+    for value in wrong:
+        for given, shape in ((value, ()), ([value], (1,)), ([type(value)(0), value], (2,)), (np.array([value]), (1,))):
+            with pytest.raises(ps.DataError, match=rf"field 'x': ({field} cannot hold|expected {field}|a dtype must be one of)|its 'x' is"):
+                next(ps.Dataset([{"x": given}], fields={"x": (field, shape)}).batch(1).loader())
+
+
+def test_a_namedtuples_parts_are_taken_by_name():
+    import collections
+
+    pair = collections.namedtuple("pair", ["a", "b"])
+    data = [pair(n, -n) for n in range(3)]
+    for fields in ({"a": ("i64", ()), "b": ("i64", ())}, {"b": ("i64", ()), "a": ("i64", ())}, {"b": ("i64", ())}):
+        step = next(ps.Dataset(data, fields=fields).batch(3).loader())
+        assert {name: step[name].numpy().tolist() for name in fields} == {name: [getattr(one, name) for one in data] for name in fields}
+    renamed = next(ps.Dataset(data, names=("x", "y")).batch(3).loader())  # by their places
+    assert renamed["x"].numpy().tolist() == [0, 1, 2] and renamed["y"].numpy().tolist() == [0, -1, -2]
+    with pytest.raises(ValueError, match="names has a name twice: a, a"):
+        ps.Dataset([(1, 2)], names=("a", "a"))
+
+
+def test_booleans_are_no_positions():
+    plan = ps.memory({"x": np.arange(4)})
+    for wrong in ([True, False], [np.True_, np.False_], np.array([True, False, True, False])):
+        with pytest.raises((TypeError, ValueError), match="select"):
+            plan.select(wrong)
+
+
+def test_a_whole_number_is_no_other_float():
+    plan = ps.Dataset([{"x": np.arange(2)}, {"x": np.arange(3)}])
+    with pytest.raises(ValueError, match="value: a float of 64 bits cannot hold 9007199254740993"):
+        plan.map(ps.pad("x", 4, value=(1 << 53) + 1))
+    assert next(plan.map(ps.pad("x", 4, value=1 << 53)).batch(2).loader())["x"].numpy()[0, 3] == 1 << 53
+
+
 def _same(z):
     return z.reshape(1)
 
@@ -417,6 +472,21 @@ def test_pil_images_of_any_mode_are_of_one(modes, field, shape):
     step = next(dataset.map(ps.crop_image(crop=ps.resize_to(4))).batch(len(modes)).loader())
     assert step["image"].shape == (len(modes), *shape)
     assert step["image"].numpy()[:, 0, 0].tolist() == [list(image.convert("RGB").getpixel((0, 0))) for image in images]
+
+
+def test_pil_images_with_a_palette_have_its_colours():
+    pillow = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    colours = pillow.new("RGB", (4, 4), (200, 100, 50)).quantize(4)
+    assert colours.mode == "P"
+    resize = ps.crop_image(crop=ps.resize_to(4), field="item")
+    step = next(ps.Dataset([colours] * 3).map(resize).batch(3).loader())
+    assert step["item"].numpy()[:, 0, 0].tolist() == [[200, 100, 50]] * 3
+    grey = [pillow.new("L", (4, 4), 7)] * 2
+    with pytest.raises(ps.DataError, match=r"a palette here.*\(None, None, 3\).*as of a mask, return numpy.asarray"):
+        list(ps.Dataset([grey[0], colours, *grey, *grey]).map(_first_row, outputs={"item": ("u8", (4,))}).batch(5).loader())
+    mixed = ps.Dataset([grey[0], pillow.new("1", (4, 4), 1), grey[0]])
+    assert [str(field) for field in mixed.fields] == ["item u8 [?,?]"]
+    assert next(mixed.map(_first_row, outputs={"item": ("u8", (4,))}).batch(3).loader())["item"].numpy()[:, 0].tolist() == [7, 255, 7]
 
 
 def test_pil_images_that_would_lose_something_say_so():

@@ -69,6 +69,35 @@ def test_a_loop_that_is_left_is_given_up():
         next(first)
 
 
+def test_a_batch_that_was_not_made_comes_again_after_a_resume():
+    """What collate raised at is no batch that was delivered: in the middle of a pass, and at its last step."""
+    plan = ps.memory({"x": np.arange(20)}).seed(1).shuffle().batch(5)
+    expected = [batch["x"].tolist() for batch in pt.DataLoader(plan, devices="host:1", copy="x")]
+    for at in range(4):
+        calls = iter(range(100))
+
+        def collate(batch):
+            if next(calls) == at:
+                raise KeyError("for a test")
+            return batch["x"].tolist()
+
+        loader = pt.DataLoader(plan, devices="host:1", collate=collate)
+        seen = []
+        with pytest.raises(KeyError, match="for a test"):
+            for batch in loader:
+                seen.append(batch)
+        assert seen == expected[:at] and loader.position == at
+        other = pt.DataLoader(plan, devices="host:1", copy="x")
+        other.load_state_dict(loader.state_dict())
+        assert [batch["x"].tolist() for batch in other] == expected[at:]
+
+
+def test_a_part_of_a_stream_is_one_pass():
+    rows = ({"x": np.int64(n)} for n in range(9))
+    loader = pt.DataLoader(ps.generator({"x": ("i64", ())}, rows).take(7).batch(3), devices="host:1", copy="x")
+    assert [batch["x"].tolist() for batch in loader] == [[0, 1, 2], [3, 4, 5], [6]]
+
+
 def test_small_fields_may_be_kept_as_copies():
     two = ps.memory({"image": np.zeros((40, 8), np.float32), "label": np.arange(40)}).batch(2)
     kept = [batch["label"] for batch in pt.DataLoader(two, devices="host:1", copy=("label",))]
@@ -195,6 +224,10 @@ def test_rows_of_different_lengths_are_a_nested_tensor():
     for found in (nested, compact):
         assert [row.tolist() for row in found.unbind()] == [one["line"].tolist() for one in lines]
     assert torch.equal(compact.to_padded_tensor(-1)[:, :5], batch["line"][:, :5])
+    for wrong in ([0, 1, 2, 3, 4, 9], [0, 1, 2, 3, 4, -1], [1]):
+        for is_compact in (False, True):
+            with pytest.raises(ValueError, match="as_nested: (lengths from|expected 6 lengths)"):
+                pt.as_nested(batch["line"], torch.tensor(wrong), compact=is_compact)
 
 
 class Pairs(torch.utils.data.Dataset):
@@ -232,6 +265,10 @@ NESTED = [
     ["", "a", "bc", "d\n", "\0"],
     [(torch.tensor([True, n > 2]), n % 2 == 0) for n in range(5)],
     [{"image": np.full((2, 2), n, np.uint16)} for n in range(5)],
+    [[torch.full((2,), n), np.full((3,), n), n] for n in range(5)],  # lists are as tuples
+    [{"pair": [torch.full((2,), n), f"é{n}"], "texts": ["a", str(n)]} for n in range(5)],
+    [{0: n, 1: float(n)} for n in range(5)],
+    [{"": n, "b": n} for n in range(5)],
 ]
 
 
@@ -253,6 +290,13 @@ def test_items_in_one_another_and_texts_come_as_torchs_loader_has_them(data, wor
     theirs = list(torch.utils.data.DataLoader(data, batch_size=2))
     ours = list(pt.from_dataset(data, 2, devices="host:1", depth=8, workers=workers))
     assert len(theirs) == len(ours) == 3 and all(map(same, theirs, ours))
+
+
+def test_a_list_of_numbers_is_one_tensor():
+    """Of which torch makes one for each place: they are the same in the tensor's columns."""
+    data = [{"tokens": [n, n + 1, n + 2], "pairs": [[n, 1], [2, 3]]} for n in range(4)]
+    batch = next(iter(pt.from_dataset(data, 4, devices="host:1")))
+    assert batch["tokens"].tolist() == [one["tokens"] for one in data] and batch["pairs"].tolist() == [one["pairs"] for one in data]
 
 
 def test_a_text_that_is_too_long_says_how_long():
@@ -280,7 +324,7 @@ def test_parts_of_one_name_are_refused():
     for data in ([{"a.b": 1, "a": {"b": 2}}], [{0: 1, "0": {"c": 2}, "x": {"y": 3}, "0.c": 4}], [{"t": "x", "t.bytes": 1}]):
         with pytest.raises(ValueError, match="two parts of an item would be the field '"):
             pt.from_dataset(data, 1)
-    with pytest.raises(ValueError, match="two keys of an item are one name, of 0, '0'"):
+    with pytest.raises(ValueError, match="the key 0 of an item is no text: rename it, such as '0'"):
         ps.Dataset([{0: 1, "0": 2}])
 
 
@@ -290,7 +334,7 @@ def test_what_is_no_text_is_named():
         with pytest.raises(ps.DataError, match=r"sample 1 .*'t' is .*, and a text in the first item: give '' where"):
             list(pt.from_dataset([{"t": "x"}, {"t": value}, {"t": "y"}, {"t": "y"}], 4, devices="host:1"))
     with pytest.raises(ValueError, match="'t' of item 0, a list, makes no array: a field is numbers or one text"):
-        pt.from_dataset([{"t": ["a", "b"]}], 1)
+        ps.Dataset([{"t": ["a", "b"]}])
 
 
 def test_masked_rows_are_told_or_refused():

@@ -330,26 +330,30 @@ void Run::require_deliverable(const InFlight& batch) const {
   if (batch.error) std::rethrow_exception(batch.error);
   if (batch.fatal) throw untolerated(*batch.fatal, options_.on_fault);
   const std::vector<Fault>& faults = batch.info->faults;
-  if (faults.empty()) return;
+  // Of earlier ones only the rate may be too large by now, which counts from some samples on.
+  if (faults.empty() && !options_.max_fault_rate) return;
   std::uint64_t count = progress_.fault_count + faults.size();
   std::uint64_t delivered = progress_.global_samples + batch.info->global_samples;
+  const Fault* last = progress_.faults.empty() ? nullptr : &progress_.faults.back();
   // Those that some consumers have taken, and others not yet.
   for (std::uint64_t step = progress_.step; step < batch.info->step; ++step) {
     const StepInfo& earlier = *engine_->find(step)->info;
     count += earlier.faults.size();
     delivered += earlier.global_samples;
+    if (!earlier.faults.empty()) last = &earlier.faults.back();
   }
+  if (!faults.empty()) last = &faults.back();
+  if (last == nullptr) return;
   if (options_.max_faults && count > *options_.max_faults)
-    throw DataError(faults.back(),
-                    fmt::format("with it there were {} faults, and {} are tolerated (max_faults)",
-                                count, *options_.max_faults));
+    throw DataError(
+        *last, fmt::format("with it there were {} faults, and {} are tolerated (max_faults)", count,
+                           *options_.max_faults));
   const std::uint64_t samples = delivered / options_.context->num_input_pipelines;
   const double rate = static_cast<double>(count) / static_cast<double>(samples);
   if (options_.max_fault_rate && samples >= kMinSamplesForRate && rate > *options_.max_fault_rate)
     throw DataError(
-        faults.back(),
-        fmt::format("{} of {} samples were bad, and {:.3g}% are tolerated (max_fault_rate)", count,
-                    samples, *options_.max_fault_rate * 100));
+        *last, fmt::format("{} of {} samples were bad, and {:.3g}% are tolerated (max_fault_rate)",
+                           count, samples, *options_.max_fault_rate * 100));
 }
 
 void Run::count_delivered(const InFlight& batch) {

@@ -115,6 +115,11 @@ class BeforeCheck {
       refuse("repeat after batch: the samples of a stream come once, so there is no second pass");
     if (is_endless(plan_))
       refuse("repeat after batch: the samples are endless already, nothing would follow");
+    if (!sample_order(plan_, {})->epochs())
+      refuse(
+          "repeat after batch: the samples have an endless repeat in them, so a second pass would "
+          "have no epoch numbers: "
+          "leave the inner repeat out, or give it a number of times");
   }
   void operator()(const Map& map) const {
     if (plan_.find<Batch>() != nullptr)

@@ -30,6 +30,9 @@ std::optional<Element> element_as(double value) {
     const double least = std::is_signed_v<T> ? -below : 0.0;
     if (std::trunc(value) != value || value < least || value >= below) return std::nullopt;
   }
+  if constexpr (std::is_same_v<T, float>)
+    if (std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max())
+      return std::nullopt;
   const T converted = static_cast<T>(value);
   Element element{};
   std::memcpy(element.data(), &converted, sizeof converted);

@@ -52,6 +52,15 @@ TEST(Dataset, RefusesAPlanThatCannotWorkWhereItIsWritten) {
   throws([&] { (void)source.repeat(-1); }, "-1");
   throws([&] { (void)source.repeat().repeat(); }, "endless");
   throws([&] { (void)source.repeat().batch(4).repeat(2); }, "endless already");
+  throws([&] { (void)source.repeat().take(12).batch(4).repeat(2); },
+         "have an endless repeat in them");
+  throws(
+      [&] {
+        (void)mix({source.repeat(), source.repeat().take(5)}, {.weights = {1, 1}})
+            .batch(4)
+            .repeat();
+      },
+      "have an endless repeat in them");
   throws([&] { (void)source.shard(4, 4); }, "4");
   throws([&] { (void)source.map(nullptr); }, "null");
   throws([&] { (void)source.batch(4).map(decode_image({.crop = center_crop(8)})); },

@@ -215,6 +215,11 @@ TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {
   EXPECT_EQ(run({.max_faults = 0}), 30U);
   EXPECT_EQ(run({.max_fault_rate = 0.09}), 100U);
   EXPECT_EQ(run({.max_fault_rate = 0.05}), 33U);  // 20 of 340 are more than 5%, 15 of 330 are not
+  // A rate that is passed before the 100 samples from which on it counts.
+  source->bad.clear();
+  for (std::uint64_t number = 0; number < 11; ++number) source->bad.insert(number);
+  EXPECT_EQ(run({.max_fault_rate = 0.1}), 9U);
+  EXPECT_EQ(run({.max_fault_rate = 0.11}), 100U);
 }
 
 TEST(Faults, AUsersExceptionIsAFaultThatKeepsWhatWasThrown) {

@@ -97,7 +97,7 @@ TEST(Pad, EveryTypeTakesTheValuesThatItHas) {
                                            {DType::boolean, {0, 1}, {2, -1, 0.5}},
                                            {DType::f16, {0}, {1}},
                                            {DType::bf16, {0}, {1}},
-                                           {DType::f32, {0.1, -1e30, nan}, {}},
+                                           {DType::f32, {0.1, -1e30, nan, HUGE_VAL}, {1e39, -1e39}},
                                            {DType::f64, {0.1, 1e300, nan}, {}}}) {
     const std::array fields{FieldSpec{"x", one.dtype, {kDynamic}}};
     for (const double value : one.taken)

@@ -53,7 +53,7 @@ namespace source {
 
 /// Rows of array files, one row a sample. The files are mapped, not read: a record's fields are views into the mapping, and
 /// all processes share the system's page cache. (Rows of a raw file that are not aligned for their type are copied.) .npy
-/// files, versions 1 to 3, are recognised by their first bytes; bool becomes u8.
+/// files, versions 1 to 3, are recognised by their first bytes.
 ///
 /// A file must not become shorter while it is mapped: its size is checked here, but a row that is cut off later ends the
 /// process with SIGBUS, as with every mapping. Replace a file by renaming another over it, which leaves the mapped one as
