@@ -58,11 +58,14 @@ TEST_F(Labels, WrittenAsRealsAreTheIntegersThatTheyAre) {
   EXPECT_THAT(labels(source), ElementsAre(10, 2, 10));
   EXPECT_THAT(source->class_names(), IsEmpty());
   EXPECT_THAT(labels(open("a.jpg,-0.0\nb c.jpg,3.\nd,e.jpg,4\n")), ElementsAre(0, 3, 4));
+  EXPECT_THAT(labels(open("a.jpg,.0\nb c.jpg,-.0\nd,e.jpg,9007199254740993.0\n")),
+              ElementsAre(0, 0, 9007199254740993));
 }
 
 TEST_F(Labels, ThatAreNoIntegersAreAnError) {
   for (const char* const label :
-       {"1.5", "-0.25", "1.0e-3", "1.0e300", "1.0e400", "9223372036854775808"})
+       {"1.5", "-0.25", "1.0e-3", "1.0e300", "1.0e400", "9223372036854775808",
+        "9223372036854775808.0", "2.9999999999999999999", "9.007199254740993e15"})
     expect_error(std::string("a.jpg,1\nb c.jpg,") + label + "\n",
                  std::string("line 2: the label '") + label + "' is a number, but no integer");
   EXPECT_THAT(open("a.jpg,7e1\nb c.jpg,ab3\nd,e.jpg,1e3\n")->class_names(),

@@ -122,11 +122,17 @@ Label label_of(std::string_view text) noexcept {
   const auto whole = std::from_chars(text.data(), end, integer);
   if (whole.ptr != end || text.empty()) {
     double real = 0;
-    const bool has_point = text.find('.') != text.npos;
+    const std::size_t point = text.find('.');
     const auto read = std::from_chars(text.data(), end, real);
-    if (!has_point || read.ptr != end) return {};
-    constexpr double kExact = 1LL << 53;
-    if (read.ec != std::errc{} || real != std::floor(real) || std::abs(real) > kExact)
+    if (point == text.npos || read.ptr != end) return {};
+    if (text.find_first_of("eE") == text.npos) {  // by its digits, since a double may be rounded
+      const bool has_fraction = text.find_first_not_of('0', point + 1) != text.npos;
+      if (has_fraction) return {Kind::other_number};
+      const std::string_view digits = text.substr(0, point);
+      return digits.empty() || digits == "-" ? Label{Kind::integer, 0} : label_of(digits);
+    }
+    constexpr double kInexact = 1LL << 53;
+    if (read.ec != std::errc{} || real != std::floor(real) || std::abs(real) >= kInexact)
       return {Kind::other_number};
     return {Kind::integer, static_cast<std::int64_t>(real)};
   }
