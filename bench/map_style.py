@@ -111,7 +111,7 @@ def measure(name: str, loader: str, folder: str) -> dict[str, float]:
     if loader.startswith("penstock"):
         import penstock.torch
 
-        batches: Any = penstock.torch.from_dataset(data, size, shuffle=True, seed=1, workers=2 if loader.endswith("2") else 0)
+        batches: Any = penstock.torch.from_dataset(data, size, shuffle=True, seed=1, workers=2 if loader.endswith("2") else 0, concurrent=True)
     else:
         batches = DataLoader(data, size, shuffle=True, num_workers=int(loader[-1]))
     passes = iter(batches)

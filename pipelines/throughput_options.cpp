@@ -142,7 +142,9 @@ void add_flags(CLI::App& app, Options& options) {
   run->add_option("--json", options.json, "Write the report as JSON; - for standard output")
       ->type_name("FILE|-");
   run->add_option("--save-plan", options.save_plan,
-                  "Write the plan that these flags describe, for --plan and Dataset.load")
+                  "Write the plan that these flags describe, for --plan and Dataset.load: without "
+                  "an end, since\n"
+                  "--epochs and --steps are of a run")
       ->type_name("FILE");
   run->add_flag("--quiet", options.quiet, "No progress line");
 }

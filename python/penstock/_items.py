@@ -146,7 +146,7 @@ def parts(item: Any, names: Sequence[str] | None) -> dict[str, Any]:
             raise ValueError("Dataset: names are for items that are tuples, and these are dicts with names of their own")
         for name in item:
             if not isinstance(name, str):
-                raise ValueError(f"Dataset: the key {name!r} of an item is no text: rename it, such as '{name}'")
+                raise ValueError(f"Dataset: the key {name!r} of an item is no string: rename it, such as '{name}'")
         return dict(item)
     if isinstance(item, tuple):
         names = names or getattr(item, "_fields", None)

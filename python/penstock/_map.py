@@ -56,7 +56,8 @@ def map_function(
 
     An exception in it is a fault of that sample, with the exception as its cause.
 
-    Threads  called from the loader's threads, one at a time: all of them need the GIL.
+    Threads  called by several of the loader's threads at once: each needs the GIL, which Python and numpy give up now and then.
+             What it fills, such as an array, it makes in the call, or keeps in threading.local().
     Units    about 1 microsecond a sample besides the function itself, and one copy of the inputs
              and outputs; 10 more where it takes an `rng`.
     Errors   ValueError  no name (of a lambda), no inputs

@@ -38,12 +38,14 @@ def describe_function(
 
 
 def describe_items(
-    items: Any, fields: Sequence[Field], workers: int, lengths: Sequence[int], objects: list[Any] | None
+    items: Any, fields: Sequence[Field], workers: int, lengths: Sequence[int], concurrent: bool, objects: list[Any] | None
 ) -> str:
     """The same of "python_items", a data set."""
     options: dict[str, Any] = {"fields": fields, "workers": workers}
     if lengths:
         options["lengths"] = json.loads(_with_object({}, numpy.array(lengths, dtype=numpy.uint64), objects))
+    if concurrent:
+        options["concurrent"] = True
     return _with_object(options, items, objects)
 
 
@@ -74,13 +76,14 @@ def _naming_damage(what: str) -> Iterator[None]:
         raise Error(f"the Python {what} in this plan is damaged: {error!r}") from error
 
 
-def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int, Any]:
-    """The data set of such options, its fields, the number of worker processes, and the lengths of its items."""
+def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int, Any, bool]:
+    """The data set of such options, its fields, the number of worker processes, the lengths of its items, and whether several threads
+    may read them at once."""
     options = json.loads(text)
     with _naming_damage("data set"):
         items = _object_of(options, objects)
         lengths = _object_of(options["lengths"], objects) if "lengths" in options else None
-        return items, _by_name(options["fields"]), options["workers"], lengths
+        return items, _by_name(options["fields"]), options["workers"], lengths, options.get("concurrent", False)
 
 
 def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> Transform:

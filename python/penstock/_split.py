@@ -34,7 +34,7 @@ class _Numbers:
         is_comparable = value is None or isinstance(value, Enum) or type(value).__eq__ is not object.__eq__
         if isinstance(value, (list, dict, set)) or not is_comparable:
             raise TypeError(
-                f"split: a value of {self._name} is a text, a number or another value that can be compared, found {value!r}"
+                f"split: a value of {self._name} is a string, a number or another value that can be compared, found {value!r}"
             )
         return self._numbers.setdefault(value, len(self._numbers))
 

@@ -89,8 +89,9 @@ def tokenize(
 
     `inputs`: JSONL files, whose lines are objects with a string in `field`; text files (.txt, .md), a document each; either may
     end in .gz; a folder stands for all such files below it, in the order of their paths. `tokenizer`: a tokenizer.json of
-    Hugging Face's tokenizers, or "module:function", a function of your own that makes a list of numbers of a string. `end`: the
-    token behind each document, by its text in a tokenizer.json, or its number. `dtype`: "u8", "u16", "i32" or "i64"; by default
+    Hugging Face's tokenizers, whose truncation and padding are left out, or "module:function", a function of your own that
+    makes a list of numbers of a string. `end`: the token behind each document, by its text in a tokenizer.json, or its
+    number. `dtype`: "u8", "u16", "i32" or "i64"; by default
     u16 where a tokenizer.json has at most 65,536 tokens, else i32. `workers`: processes, by default one for each
     core that the process may use, by its affinity and its container's quota.
 
@@ -202,6 +203,9 @@ class _Encoder:
                 raise Error("a tokenizer.json is read by Hugging Face's tokenizers: pip install tokenizers") from error
             try:
                 self._tokenizer: Any = Tokenizer.from_file(tokenizer)
+                # Which many such files have for sentences that become one batch; here all tokens of a text are wanted, and no others.
+                self._tokenizer.no_truncation()
+                self._tokenizer.no_padding()
             except Exception as error:  # it raises nothing narrower
                 raise Error(f"{tokenizer} is no tokenizer.json: {error}") from error
             self._function = None

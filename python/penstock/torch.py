@@ -183,6 +183,7 @@ def from_dataset(
     seed: int | None = None,
     drop_last: bool = False,
     workers: int = 0,
+    concurrent: bool = False,
     fields: Any = None,
     text_bytes: int = 4096,
     collate: Callable[[Tensors], Any] | None = None,
@@ -199,6 +200,7 @@ def from_dataset(
     `batch_size`  the global batch, over all devices and processes.
     `seed`        of the shuffle, and of what is random in the items where there are `workers`.
     `workers`     processes, for items whose code holds the GIL for long; see Dataset(data).
+    `concurrent`  whether several threads may call dataset[i] at once, for items that give up the GIL; see Dataset(data).
     `fields`      as for Dataset(data), where items differ or types should be others; then items are flat, and
                   texts are u8 [?].
     `text_bytes`  room in a batch for each text: a longer one is a fault, which says so.
@@ -237,13 +239,13 @@ def from_dataset(
     texts = [leaf.name for leaf in leaves if leaf.text is not None] if fields is None else []
     names = None
     if fields is None and (texts or _is_deep(structure) or not _has_plain_keys(structure)):
-        plan = Dataset(Flat(dataset, structure, text_bytes), workers=workers)
+        plan = Dataset(Flat(dataset, structure, text_bytes), workers=workers, concurrent=concurrent)
         for name in texts:
             plan = plan.map(pad(name, text_bytes, lengths=length_of(name)))
     else:
         if fields is None and isinstance(structure, Branch) and structure.kind is list:
             names = [leaf.name for leaf in leaves]
-        plan = Dataset(dataset, fields=fields, names=names, workers=workers)
+        plan = Dataset(dataset, fields=fields, names=names, workers=workers, concurrent=concurrent)
     plan = plan if seed is None else plan.seed(seed)
     plan = plan.shuffle() if shuffle else plan
     plan = plan.batch(batch_size, remainder="drop" if drop_last else "keep")

@@ -168,7 +168,7 @@ Errors  ValueError  anything else)")
   module.def("parse_devices", &parse_devices, "spec"_a,
              R"("auto" (every GPU, or host:0), "host:4" (four host devices), "cuda:0,1".
 
-Errors  ValueError  not such a text)");
+Errors  ValueError  not such a string)");
   module.def(
       "image_libraries",
       [] {

@@ -271,24 +271,26 @@ void declare_dataset(nb::module_& module) {
   dataset.def(
       "__init__",
       [](Dataset* self, nb::handle data, nb::handle fields, nb::handle names, int workers,
-         nb::handle lengths) {
+         nb::handle lengths, bool concurrent) {
         if (nb::isinstance<PyStream>(data)) {
-          if (!fields.is_none() || !names.is_none() || workers != 0 || !lengths.is_none())
+          if (!fields.is_none() || !names.is_none() || workers != 0 || !lengths.is_none() ||
+              concurrent)
             throw std::invalid_argument(
-                "Dataset: fields, names, workers and lengths are for an object with items; a "
-                "stream has its own fields");
+                "Dataset: fields, names, workers, lengths and concurrent are for an object with "
+                "items; a stream has its own fields");
           new (self) Dataset(nb::cast<const PyStream&>(data).stream);
         } else {
-          new (self) Dataset(source_of_items(data, fields, names, workers, lengths));
+          new (self) Dataset(source_of_items(data, fields, names, workers, lengths, concurrent));
         }
       },
       "data"_a, nb::kw_only(), "fields"_a.none() = nb::none(), "names"_a.none() = nb::none(),
-      "workers"_a = 0, "lengths"_a.none() = nb::none(),
-      nb::sig("def __init__(self, data: Stream | typing.Any, *, fields: "
-              "collections.abc.Sequence[FieldSpec] | collections.abc.Mapping[str, tuple[str, "
-              "collections.abc.Sequence[int | None]]] | None = None, names: "
-              "collections.abc.Sequence[str] | None = None, workers: int = 0, lengths: "
-              "collections.abc.Sequence[int] | typing.Any = None) -> None"),
+      "workers"_a = 0, "lengths"_a.none() = nb::none(), "concurrent"_a = false,
+      nb::sig(
+          "def __init__(self, data: Stream | typing.Any, *, fields: "
+          "collections.abc.Sequence[FieldSpec] | collections.abc.Mapping[str, tuple[str, "
+          "collections.abc.Sequence[int | None]]] | None = None, names: "
+          "collections.abc.Sequence[str] | None = None, workers: int = 0, lengths: "
+          "collections.abc.Sequence[int] | typing.Any = None, concurrent: bool = False) -> None"),
       R"(The items of any object with __len__ and __getitem__: a PyTorch or Hugging Face data set, a
 list; shuffled, sharded, repeated and resumed as any source. Or the records of a stream, as they
 arrive: Dataset(queue).
@@ -300,8 +302,9 @@ grey levels as u8 [H,W]), and the dicts {"bytes", "path"} of Hugging Face's enco
 become; by default the first, the middle and the last
 item do, and an extent in which these differ may differ.
 
-The loader's threads call data[i], with the GIL. Where the code holds it for long, give `workers`:
-so many processes (spawn; the data set must pickle, and the program needs its
+One of the loader's threads at a time calls data[i]. `concurrent`: several threads do, for code that gives up
+the GIL, as reading files and Pillow's decoding, and is written for several threads: that each item opens its own
+file, and nothing is kept in the data set. Where the code holds the GIL for long, give `workers`: so many processes (spawn; the data set must pickle, and the program needs its
 if __name__ == "__main__"), with the fields in shared memory. A worker seeds random, numpy and torch
 from (seed, epoch, number, draw) before each item, so that what is random in it resumes; with
 threads such randomness is different in every run.

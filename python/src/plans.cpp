@@ -98,7 +98,7 @@ PlanJsonOptions writing(nb::object given, bool allow_pickle) {
                            [&](const nb::object& plans, const nb::object& list) {
                              return plans.attr("describe_items")(
                                  object_of(items.items), listed(items.fields), items.workers,
-                                 items.lengths, list);
+                                 items.lengths, items.concurrent, list);
                            });
   };
   return options;
@@ -138,7 +138,8 @@ PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<D
   options.registry.add_source(kPythonItems, [=](std::string_view text) -> SourcePtr {
     return with_object(
         "make_items", "data set", text, objects, allow_pickle, [](const nb::object& made) {
-          return source_of_items(made[0], made[1], nb::none(), nb::cast<int>(made[2]), made[3]);
+          return source_of_items(made[0], made[1], nb::none(), nb::cast<int>(made[2]), made[3],
+                                 nb::cast<bool>(made[4]));
         });
   });
   return options;

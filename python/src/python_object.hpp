@@ -98,7 +98,9 @@ class CallTimes {
 /// that one has it: this is waiting, too.
 class TimedGil {
  public:
-  explicit TimedGil(CallTimes& times, std::uint64_t calls = 1) : times_(times), calls_(calls) {
+  /// `begin_ns`: when the thread began to wait, for another lock too.
+  explicit TimedGil(CallTimes& times, std::uint64_t calls = 1, std::int64_t begin_ns = now_ns())
+      : times_(times), calls_(calls), begin_ns_(begin_ns) {
     keep_thread_state();
     gil_.emplace();
     held_ns_ = now_ns();
@@ -116,7 +118,7 @@ class TimedGil {
  private:
   CallTimes& times_;
   std::uint64_t calls_;
-  std::int64_t begin_ns_ = now_ns();
+  std::int64_t begin_ns_;
   std::int64_t held_ns_ = 0;
   std::optional<nb::gil_scoped_acquire> gil_;
 };

@@ -1,5 +1,7 @@
 #include "python_source.hpp"
 
+#include <cstdint>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -18,6 +20,8 @@ nb::object taken(const PythonItems& items) {
   if (!object.is_valid()) throw Error("no item can be read while the interpreter ends");
   return object;
 }
+
+Fault stopped() { return Fault{.reason = "the loader was stopped"}; }
 
 // A list of all of them in one call, as torch's DataLoader asks for them; none where the data set has no such
 // call, or it raised: then it is seen at which item.
@@ -54,7 +58,10 @@ PythonSource::PythonSource(PythonItems items) : items_(std::move(items)) {
 
 Result<void> PythonSource::read(std::uint64_t number, Record& record) const {
   if (pool_) return pool_->read(number, record.random().u64(), record);
-  const TimedGil gil(times_);
+  const std::int64_t begin_ns = now_ns();
+  std::unique_lock<std::timed_mutex> lock;
+  if (!items_.concurrent && !(lock = calls_.lock(record))) return stopped();
+  const TimedGil gil(times_, 1, begin_ns);
   try {
     return store_item(item_of(taken(items_), number), items_.fields, record);
   } catch (nb::python_error& error) {
@@ -63,13 +70,19 @@ Result<void> PythonSource::read(std::uint64_t number, Record& record) const {
 }
 
 void PythonSource::read_together(std::span<RecordRead> reads) const {
-  const TimedGil gil(times_, reads.size());
+  const std::int64_t begin_ns = now_ns();
+  std::unique_lock<std::timed_mutex> lock;
+  if (!items_.concurrent && !(lock = calls_.lock(*reads.front().record))) {
+    for (RecordRead& one : reads) one.result = stopped();
+    return;
+  }
+  const TimedGil gil(times_, reads.size(), begin_ns);
   const nb::object items = taken(items_);
   const nb::object several = several_of(items, reads);
   for (std::size_t k = 0; k < reads.size(); ++k) {
     RecordRead& one = reads[k];
     if (one.record->is_cancelled()) {
-      one.result = Fault{.reason = "the loader was stopped"};
+      one.result = stopped();
       continue;
     }
     if (several.is_valid()) {
@@ -85,7 +98,7 @@ void PythonSource::read_together(std::span<RecordRead> reads) const {
 }
 
 SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names, int workers,
-                          nb::handle lengths) {
+                          nb::handle lengths, bool concurrent) {
   if (workers < 0 || workers > 1024)
     throw std::invalid_argument("Dataset: workers is a number of processes, found " +
                                 std::to_string(workers));
@@ -110,6 +123,7 @@ SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names, 
                   .size = size,
                   .fields = std::move(specs),
                   .workers = workers,
+                  .concurrent = concurrent,
                   .name = nb::cast<std::string>(found[2]),
                   .fingerprint = nb::cast<std::string>(found[3]),
                   .lengths = std::move(known)});
@@ -117,8 +131,12 @@ SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names, 
 
 std::optional<FunctionTime> PythonSource::function_time() const {
   if (pool_) return std::nullopt;
-  return times_.times("__getitem__ of the Python data set " + items_.name,
-                      "where it holds the GIL, let processes call it: Dataset(data, workers=...)");
+  return times_.times(
+      "__getitem__ of the Python data set " + items_.name,
+      items_.concurrent
+          ? "where it holds the GIL, let processes call it: Dataset(data, workers=...)"
+          : "one thread at a time calls it: let processes call it, Dataset(data, workers=...), or, "
+            "where it gives up the GIL and is written for several threads, these: concurrent=True");
 }
 
 std::optional<std::uint64_t> PythonSource::length(std::uint64_t number) const {

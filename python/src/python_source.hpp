@@ -8,6 +8,7 @@
 
 #include <penstock/penstock.hpp>
 
+#include "one_at_a_time.hpp"
 #include "python_object.hpp"
 #include "worker_pool.hpp"
 
@@ -18,6 +19,7 @@ struct PythonItems {
   std::uint64_t size = 0;
   std::vector<FieldSpec> fields;
   int workers = 0;                       ///< processes that read them; 0: the loader's threads
+  bool concurrent = false;               ///< whether several threads may read items at once
   std::string name;                      ///< of its class
   std::string fingerprint;               ///< what tells this data from other data
   std::vector<std::uint64_t> lengths{};  ///< of each item; empty: not known
@@ -47,6 +49,7 @@ class PythonSource final : public Source {
 
  private:
   PythonItems items_;
+  mutable OneAtATime calls_;  // where the items are not concurrent
   mutable CallTimes times_;
   std::unique_ptr<WorkerPool> pool_;  // null: on the loader's threads
 };
@@ -55,6 +58,6 @@ class PythonSource final : public Source {
 ///
 /// Errors  as Dataset's constructor in Python
 [[nodiscard]] SourcePtr source_of_items(nb::handle data, nb::handle fields, nb::handle names,
-                                        int workers, nb::handle lengths);
+                                        int workers, nb::handle lengths, bool concurrent);
 
 }  // namespace penstock::python

@@ -8,12 +8,14 @@ import os
 import pickle
 import subprocess
 import sys
+import textwrap
 import threading
+import time
 
 import items
 import numpy as np
 import pytest
-from conftest import order_of, state_of
+from conftest import order_of, run_python, state_of
 from time_limit import seconds_left, wait_until
 
 import penstock as ps
@@ -98,6 +100,94 @@ def test_a_whole_batch_is_not_taken_for_its_items(kind):
     loader = ps.Dataset(items.Collated(300, kind), names=["a", "b"]).batch(20).loader(threads=2)
     rows = [row for step in loader for row in zip(step["a"].copy().tolist(), step["b"].copy().tolist())]
     assert rows == [(2 * number, 2 * number + 1) for number in range(300)]
+
+
+ARRIVED: list[Watched] = []
+
+
+class Watched:
+    """How many threads were in data[i] at once."""
+
+    def __setstate__(self, state) -> None:
+        self.__dict__.update(state)
+        ARRIVED.append(self)
+
+    def __init__(self) -> None:
+        self.inside = self.most = 0
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, number):
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        time.sleep(0.001)  # gives up the GIL, as reading a file does
+        self.inside -= 1
+        return number
+
+
+class WatchedTogether(Watched):
+    def __getitems__(self, numbers):
+        return [self[number] for number in numbers]
+
+
+@pytest.mark.parametrize("kind", [Watched, WatchedTogether])
+def test_one_thread_at_a_time_calls_a_data_set(kind):
+    """It may keep an open file, which seeks and reads, or a shard, as data sets written for torch's DataLoader do."""
+    data = kind()
+    assert labels(ps.Dataset(data, names=["label"]).repeat(3), 7, threads=4) == list(range(100)) * 3
+    assert data.most == 1
+
+
+@pytest.mark.parametrize("travels", [False, True])
+def test_several_threads_call_a_data_set_that_is_said_to_be_written_for_it(travels):
+    data = Watched()
+    plan = ps.Dataset(data, names=["label"], concurrent=True).repeat().batch(7)
+    if travels:
+        plan = pickle.loads(pickle.dumps(plan))
+        data = ARRIVED.pop()
+    loader = plan.loader(threads=4)
+    while data.most < 2:
+        next(loader)
+
+
+def test_a_child_of_a_fork_reads_a_data_set_that_its_parent_was_reading():
+    """Not this test's process: it has threads of others."""
+    code = """
+        import os, threading, warnings
+        import penstock as ps
+
+        warnings.simplefilter("ignore")
+        inside, leave = threading.Event(), threading.Event()
+
+        class Data:
+            def __len__(self):
+                return 8
+
+            def __getitem__(self, number):
+                if os.getpid() == parent:
+                    inside.set()
+                    leave.wait()
+                return number
+
+        parent = os.getpid()
+        plan = ps.Dataset(Data(), fields={"x": ("i64", ())}).batch(4)
+        loader = plan.loader()
+        steps = []
+        reader = threading.Thread(target=lambda: steps.extend(step["x"].copy().tolist() for step in loader))
+        reader.start()
+        inside.wait()
+        child = os.fork()
+        if child == 0:
+            found = [step["x"].numpy().tolist() for step in plan.loader()]
+            os._exit(0 if found == [[0, 1, 2, 3], [4, 5, 6, 7]] else 1)
+        status = os.waitpid(child, 0)[1]
+        leave.set()
+        reader.join()
+        assert steps == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        print("child", status)
+    """
+    assert run_python(textwrap.dedent(code)).stdout.strip() == "child 0"
 
 
 def test_what_a_thread_keeps_stays_until_it_ends():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
+import tarfile
 import threading
 import warnings
 from pathlib import Path
@@ -98,6 +100,23 @@ def test_mistakes_are_named(photos: Path, whole: Path, tmp_path: Path) -> None:
     plan = ps.Preparation(photos, tmp_path / "out")
     with pytest.raises(ValueError, match="a shard from 0 to 0, found 1"):
         plan.make(1)
+
+
+def test_labels_below_0_are_labels(photos: Path, tmp_path: Path) -> None:
+    photo = next(photos.rglob("*.jpg")).read_bytes()
+    labels = [-1, 0, None, -5]
+    (tmp_path / "in").mkdir()
+    with tarfile.open(tmp_path / "in" / "x.tar", "w") as tar:
+        for number, label in enumerate(labels):
+            for ending, content in (("jpg", photo), ("cls", b"" if label is None else str(label).encode())):
+                if content:
+                    info = tarfile.TarInfo(f"{number}.{ending}")
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
+    ps.prepare(tmp_path / "in", tmp_path / "out")
+    fields = [ps.WebDatasetField("image", "jpg"), ps.WebDatasetField("label", "cls", type="integer", required=False, default_value=7)]
+    for folder in ("in", "out"):
+        assert ps.webdataset(tmp_path / folder, fields=fields).labels() == [-1, 0, 7, -5]  # 7 where there is none, as in a batch
 
 
 def test_what_is_left_out_of_the_input_is_said(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -310,6 +310,13 @@ def test_a_tokenizer_of_hugging_face(tmp_path):
     summary = tokenize(lines, tmp_path / "out", tmp_path / "tokenizer.json", end="<end>", workers=1)
     assert summary.dtype == "u16"
     assert texts_of(tmp_path / "out") == [[*made.encode(text).ids, 1] for text in TEXTS]
+    made.enable_truncation(2)  # as files of sentence encoders have them
+    made.enable_padding(length=6, pad_id=0, pad_token="<unk>")
+    made.save(str(tmp_path / "cut.json"))
+    made.no_truncation()
+    made.no_padding()
+    tokenize(lines, tmp_path / "whole", tmp_path / "cut.json", end="<end>", workers=1)
+    assert texts_of(tmp_path / "whole") == texts_of(tmp_path / "out")
     with pytest.raises(ValueError, match="no token '<eos>'"):
         tokenize(lines, tmp_path / "other", tmp_path / "tokenizer.json", end="<eos>")
     (tmp_path / "bad.json").write_text("{}")

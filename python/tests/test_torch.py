@@ -324,7 +324,7 @@ def test_parts_of_one_name_are_refused():
     for data in ([{"a.b": 1, "a": {"b": 2}}], [{0: 1, "0": {"c": 2}, "x": {"y": 3}, "0.c": 4}], [{"t": "x", "t.bytes": 1}]):
         with pytest.raises(ValueError, match="two parts of an item would be the field '"):
             pt.from_dataset(data, 1)
-    with pytest.raises(ValueError, match="the key 0 of an item is no text: rename it, such as '0'"):
+    with pytest.raises(ValueError, match="the key 0 of an item is no string: rename it, such as '0'"):
         ps.Dataset([{0: 1, "0": 2}])
 
 

@@ -42,7 +42,7 @@ std::optional<RowTask> Loader::take_task(std::uint64_t max_rows, std::chrono::na
   if (max_rows == 0) throw std::invalid_argument("take_task: max_rows must be 1 or more, found 0");
   const auto now = loader::Deadline::clock::now();
   const auto deadline = timeout < loader::kNever - now ? now + timeout : loader::kNever;
-  auto state = loader::take_task(run_->rows().door(), max_rows, deadline);
+  auto state = loader::take_task(run_->rows().weak(), max_rows, deadline);
   if (!state) return std::nullopt;
   return RowTask(std::move(state));
 }

@@ -68,23 +68,23 @@ batch::BatchLayout layout_of_rows(const RowRecipe& recipe, std::uint64_t rows) {
   return {std::move(fields), rows};
 }
 
-std::optional<TaskState::Visit> TaskState::enter() {
-  auto visit = door->enter();
-  auto found = batch.lock();
-  if (!visit || !found) return std::nullopt;
-  return Visit{*std::move(visit), std::move(found)};
+std::optional<TaskState::Found> TaskState::find() {
+  auto running = row_threads->lock();
+  auto its_batch = batch.lock();
+  if (!running || !its_batch) return std::nullopt;
+  return Found{*std::move(running), std::move(its_batch)};
 }
 
-std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door, std::uint64_t max_rows,
-                                     Deadline deadline) {
-  const auto threads = door->enter(deadline);
+std::shared_ptr<TaskState> take_task(const std::shared_ptr<WeakRowThreads>& row_threads,
+                                     std::uint64_t max_rows, Deadline deadline) {
+  const auto threads = row_threads->lock(deadline);
   if (!threads) return nullptr;
   const auto claim = (*threads)->open().claim_in_part(max_rows, (*threads)->stop_token(), deadline);
   if (!claim) return nullptr;
   const StepInfo& info = *claim->batch->info;
   const auto part = claim->batch->part_of(claim->first);
   auto task = std::make_shared<TaskState>();
-  task->door = door;
+  task->row_threads = row_threads;
   task->batch = claim->batch;
   task->first_sample = claim->first;
   task->part = static_cast<std::size_t>(part - info.parts.begin());
@@ -114,15 +114,15 @@ RowTask::~RowTask() { cancel(); }
 
 void RowTask::cancel() noexcept {
   if (!state_ || state_->is_settled.exchange(true)) return;
-  const auto visit = state_->enter();
-  if (!visit) return;
-  ++visit->threads->counters().cancelled;
-  visit->batch->elsewhere -= state_->place.rows;
+  const auto found = state_->find();
+  if (!found) return;
+  ++found->threads->counters().cancelled;
+  found->batch->elsewhere -= state_->place.rows;
   try {
-    visit->threads->open().give_back(
-        {.batch = visit->batch, .first = state_->first_sample, .count = state_->place.rows});
+    found->threads->open().give_back(
+        {.batch = found->batch, .first = state_->first_sample, .count = state_->place.rows});
   } catch (...) {  // no memory for that
-    visit->threads->fail(*visit->batch, std::current_exception());
+    found->threads->fail(*found->batch, std::current_exception());
   }
 }
 
@@ -143,10 +143,10 @@ bool RowTask::is_pending() const noexcept {
 }
 
 bool RowTask::finish(std::span<const std::byte> made, const ExceptionCodec& causes) {
-  const auto visit = state_->enter();
-  if (!visit) return false;
-  loader::InFlight& batch = *visit->batch;
-  const loader::RowRecipe& recipe = visit->threads->recipe_of(batch);
+  const auto found = state_->find();
+  if (!found) return false;
+  loader::InFlight& batch = *found->batch;
+  const loader::RowRecipe& recipe = found->threads->recipe_of(batch);
   const auto layout = loader::layout_of_rows(recipe, state_->place.rows);
   loader::RowAnswer answer = loader::read_answer(made, state_->place, state_->row_bytes, causes);
   if (recipe.jpeg_index && !answer.findings.learned.empty())
@@ -160,24 +160,24 @@ bool RowTask::finish(std::span<const std::byte> made, const ExceptionCodec& caus
                               state_->place.first_row - batch.info->parts[state_->part].slice.first,
                               state_->place.rows, recipe.observer);
   } catch (...) {  // no other thread makes them
-    visit->threads->fail(batch, std::current_exception());
+    found->threads->fail(batch, std::current_exception());
     throw;
   }
-  loader::TaskCounters& counters = visit->threads->counters();
+  loader::TaskCounters& counters = found->threads->counters();
   counters.rows += state_->place.rows;
   ++counters.tasks;
   counters.bytes += made.size();
   counters.wait_ns += arrived - state_->taken;
   counters.made_ns += answer.findings.made_ns;
   counters.copy_ns += now_ns() - arrived;
-  visit->threads->finish(visit->batch, state_->place.rows);
+  found->threads->finish(found->batch, state_->place.rows);
   return true;
 }
 
 void RowTask::fail(std::exception_ptr error) {
-  const auto visit = state_->enter();
-  if (!visit || state_->is_settled.exchange(true)) return;
-  visit->threads->fail(*visit->batch, std::move(error));
+  const auto found = state_->find();
+  if (!found || state_->is_settled.exchange(true)) return;
+  found->threads->fail(*found->batch, std::move(error));
 }
 
 }  // namespace penstock

@@ -12,7 +12,7 @@
 #include "src/loader/open_samples.hpp"
 #include "src/loader/row_message.hpp"
 #include "src/loader/row_threads.hpp"
-#include "src/loader/task_door.hpp"
+#include "src/loader/weak_row_threads.hpp"
 
 namespace penstock::loader {
 
@@ -20,7 +20,7 @@ namespace penstock::loader {
 [[nodiscard]] batch::BatchLayout layout_of_rows(const RowRecipe& recipe, std::uint64_t rows);
 
 struct TaskState {
-  std::shared_ptr<TaskDoor> door;
+  std::shared_ptr<WeakRowThreads> row_threads;
   std::weak_ptr<InFlight> batch;   // gone with what the loader drops
   std::uint64_t first_sample = 0;  // in the batch
   std::size_t part = 0;
@@ -30,16 +30,16 @@ struct TaskState {
   std::int64_t taken = 0;     // when
   std::atomic<bool> is_settled = false;
 
-  /// Enters the door, and finds the batch; none where the loader does not want the rows any longer.
-  struct Visit {
-    TaskDoor::Visit threads;
+  /// The threads and the batch of the task; none where the loader does not want the rows any longer.
+  struct Found {
+    WeakRowThreads::Lock threads;
     std::shared_ptr<InFlight> batch;
   };
-  [[nodiscard]] std::optional<Visit> enter();
+  [[nodiscard]] std::optional<Found> find();
 };
 
 /// Null when it is too late.
-[[nodiscard]] std::shared_ptr<TaskState> take_task(const std::shared_ptr<TaskDoor>& door,
-                                                   std::uint64_t max_rows, Deadline deadline);
+[[nodiscard]] std::shared_ptr<TaskState> take_task(
+    const std::shared_ptr<WeakRowThreads>& row_threads, std::uint64_t max_rows, Deadline deadline);
 
 }  // namespace penstock::loader

@@ -40,7 +40,7 @@ RowThreads::RowThreads(RowRecipes recipes, RowThreadOptions options, BatchOwner&
       owner_(owner),
       read_ahead_(make_read_ahead(recipes_)),
       arena_(options_.threads, static_cast<unsigned>(options_.threads)) {
-  door_->open(*this);
+  weak_->set(*this);
 }
 
 std::size_t RowThreads::records(int threads, int io_threads) noexcept {
@@ -66,7 +66,7 @@ void RowThreads::use(Prepared prepared) noexcept {
   recipes_ = std::move(prepared.recipes);
   read_ahead_ = std::move(prepared.read_ahead);
   stop_ = std::move(prepared.stop);
-  door_->open(*this);
+  weak_->set(*this);
 }
 
 void RowThreads::start() {
@@ -103,7 +103,7 @@ void RowThreads::request_stop() {
 
 void RowThreads::stop() {
   request_stop();
-  door_->close();
+  weak_->reset();
   stop_threads();
   open_.clear();
 }

@@ -20,7 +20,7 @@
 #include "src/loader/read_ahead.hpp"
 #include "src/loader/row_worker.hpp"
 #include "src/loader/task_counters.hpp"
-#include "src/loader/task_door.hpp"
+#include "src/loader/weak_row_threads.hpp"
 
 namespace penstock::loader {
 
@@ -68,7 +68,7 @@ class RowThreads {
   /// While no thread runs.
   void use(Prepared prepared) noexcept;
   /// Through which tasks come here: open but from stop() to use().
-  [[nodiscard]] const std::shared_ptr<TaskDoor>& door() const noexcept { return door_; }
+  [[nodiscard]] const std::shared_ptr<WeakRowThreads>& weak() const noexcept { return weak_; }
 
   [[nodiscard]] OpenSamples& open() noexcept { return open_; }
   /// So many samples of `batch` are there; also for tasks, whose samples are made elsewhere.
@@ -102,7 +102,7 @@ class RowThreads {
   RowThreadOptions options_;
   BatchOwner& owner_;
   OpenSamples open_;
-  std::shared_ptr<TaskDoor> door_ = std::make_shared<TaskDoor>();
+  std::shared_ptr<WeakRowThreads> weak_ = std::make_shared<WeakRowThreads>();
   TaskCounters counters_;
   std::stop_source stop_;
   std::atomic<std::int64_t> record_bytes_ = 0;

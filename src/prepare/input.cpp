@@ -1,6 +1,7 @@
 #include "src/prepare/input.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <penstock/source/images.hpp>
@@ -12,11 +13,14 @@ namespace penstock::prepare {
 
 namespace {
 
+// Then there is no .cls. Labels may be below 0.
+constexpr std::int64_t kNoLabel = std::numeric_limits<std::int64_t>::min();
+
 SourcePtr open_tar(const std::string& path, const PrepareOptions& options,
                    std::vector<std::string>& also) {
   WebDatasetOptions tar{.storage = options.storage};
   tar.fields[1].required = false;
-  tar.fields[1].default_value = -1;  // no label, no .cls
+  tar.fields[1].default_value = kNoLabel;
   for (const std::string& extension : options.also) {
     tar.fields.push_back({.name = extension, .extensions = {extension}, .required = false});
     also.push_back(extension);
@@ -27,7 +31,7 @@ SourcePtr open_tar(const std::string& path, const PrepareOptions& options,
 SourcePtr open_records(const std::string& path, const PrepareOptions& options) {
   TfRecordOptions records{.storage = options.storage};
   records.fields[1].required = false;
-  records.fields[1].default_value = -1;
+  records.fields[1].default_value = kNoLabel;
   return source::tfrecord(path, records);
 }
 
@@ -74,7 +78,7 @@ Result<Sample> Input::read(std::uint64_t number, Record& record) const {
     const auto bytes = std::as_bytes(std::span(text));
     sample.others.push_back({extension, {bytes.begin(), bytes.end()}});
   };
-  if (label >= 0) add_text("cls", std::to_string(label));
+  if (label != kNoLabel) add_text("cls", std::to_string(label));
   for (std::size_t k = 0; k < also_.size(); ++k)
     if (record[2 + k].byte_size() > 0) sample.others.push_back({also_[k], copy(record[2 + k])});
   return sample;

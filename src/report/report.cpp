@@ -160,7 +160,7 @@ std::string Report::to_text() const {
   if (digest) line("digest", digest->to_string());
   for (const std::string& notice : notices) line("data", core::printable(notice));
   if (stats.faults > 0) {
-    line("bad samples", std::to_string(stats.faults));
+    line("bad samples", fmt::format("{}, those before a resume included", stats.faults));
     constexpr std::size_t kShown = 10;
     for (std::size_t i = 0; i < std::min(faults.size(), kShown); ++i)
       line("", faults[i].to_string());

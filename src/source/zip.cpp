@@ -3,16 +3,61 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "src/core/printable.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/composite.hpp"
 
 namespace penstock::source {
 
 namespace {
+
+// Whether its records are files in the order of their names.
+bool lists_a_folder(const Source& source) {
+  const auto* const composite = dynamic_cast<const Composite*>(&source);
+  if (composite != nullptr && composite->parts().size() == 1)
+    return lists_a_folder(*composite->parts().front());
+  const auto description = source.description();
+  return description && description->name == "image_folder";
+}
+
+// The path of a file without its ending.
+std::string stem_of(const Source& source, std::uint64_t number) {
+  std::string path = source.info(number).key;
+  const std::size_t point = path.rfind('.');
+  if (point != path.npos && path.find('/', point) == path.npos) path.resize(point);
+  return path;
+}
+
+std::unordered_set<std::string> stems_of(const Source& source) {
+  std::unordered_set<std::string> stems;
+  for (std::uint64_t number = 0; number < source.size(); ++number)
+    stems.insert(stem_of(source, number));
+  return stems;
+}
+
+// Photographs and their masks lie in two folders, in the order of their names: where a mask is missing, or the endings change
+// the order, each later one is another photograph's. Names that have nothing in common say nothing.
+void require_pairs(const Source& first, const Source& other) {
+  const std::uint64_t size = std::min(first.size(), other.size());
+  std::uint64_t number = 0;
+  while (number < size && stem_of(first, number) == stem_of(other, number)) ++number;
+  if (number == size) return;
+  if (!stems_of(other).contains(stem_of(first, number)) &&
+      !stems_of(first).contains(stem_of(other, number)))
+    return;
+  throw std::invalid_argument(fmt::format(
+      "zip pairs files in the order of their names, endings too, and so '{}' with '{}': remove or "
+      "add the file that the other "
+      "folder lacks, or rename these two; or give two lists of files in one order, "
+      "zip({{files(...), files(...)}})",
+      core::printable(first.location(number)), core::printable(other.location(number))));
+}
 
 class Zip final : public Composite {
  public:
@@ -21,6 +66,10 @@ class Zip final : public Composite {
       size_ = std::min(size_, source->size());
       fields_.insert(fields_.end(), source->fields().begin(), source->fields().end());
     }
+    const auto first = std::ranges::find_if(
+        sources_, [](const SourcePtr& source) { return lists_a_folder(*source); });
+    for (auto other = first; other != sources_.end(); ++other)
+      if (other != first && lists_a_folder(**other)) require_pairs(**first, **other);
     std::vector<std::string> names;
     for (const FieldSpec& field : fields_) names.push_back(field.name);
     std::ranges::sort(names);

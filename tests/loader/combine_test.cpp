@@ -229,6 +229,31 @@ TEST(Zip, KeepsTheMapsOfItsParts) {
   EXPECT_EQ((*step)[0]["label"].data<std::int64_t>()[2], -3);
 }
 
+// Photographs and masks, paired in the order of their names.
+TEST(Zip, RefusesFilesWhoseNamesSayThatTheyAreNoPair) {
+  const auto zipped = [](const std::vector<std::string>& photos,
+                         const std::vector<std::string>& masks) {
+    const test::TemporaryFolder folder;
+    for (const std::string& name : photos) folder.write("photos/" + name);
+    for (const std::string& name : masks) folder.write("masks/" + name);
+    return zip({image_folder(folder.path() / "photos"),
+                image_folder(folder.path() / "masks").rename({{"image", "mask"}, {"label", "m"}})})
+        .size();
+  };
+  EXPECT_EQ(zipped({"a.jpg", "b.jpg", "c.jpeg"}, {"a.png", "b.png", "c.png"}), 3U);
+  EXPECT_EQ(zipped({"1.jpg", "2.jpg"}, {"1_mask.png", "2_mask.png"}), 2U) << "other names";
+  EXPECT_EQ(zipped({"a.jpg", "b.jpg", "c.jpg"}, {"a.png", "b.png"}), 2U);
+  const auto refuses = [&](const std::vector<std::string>& photos,
+                           const std::vector<std::string>& masks, const char* pair) {
+    EXPECT_THAT([&] { (void)zipped(photos, masks); },
+                ThrowsMessage<std::invalid_argument>(
+                    AllOf(HasSubstr("in the order of their names"), HasSubstr(pair))));
+  };
+  refuses({"cat.jpg", "cat.mirror.jpg"}, {"cat.png", "cat.mirror.png"}, "photos/cat.jpg' with '");
+  refuses({"a.jpg", "b.jpg", "c.jpg"}, {"a.png", "c.png"}, "masks/c.png'");
+  refuses({"a.jpg", "c.jpg"}, {"a.png", "b.png", "c.png"}, "photos/c.jpg'");
+}
+
 TEST(Zip, RefusesWhatWouldPartThePairs) {
   EXPECT_THAT(
       [] {

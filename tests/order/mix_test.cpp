@@ -135,6 +135,11 @@ TEST(Mix, SaysWhatIsWrongWithItsWeights) {
   EXPECT_THAT(mix({{0, {1}}}), HasSubstr("one weight for each of 2 inputs, found 1"));
   EXPECT_THAT(mix({{0, {1, -2}}}), HasSubstr("weight 1 is -2"));
   EXPECT_THAT(mix({{0, {0, 0}}}), HasSubstr("all weights are 0"));
+  EXPECT_THAT(
+      mix({{0, {1, 1e-6}}}),
+      HasSubstr("weight 1 is 1e-06, a share of 1e-06, and the smallest share is 1/1024: give it "
+                "0.000977 or more, or 0"));
+  EXPECT_NO_THROW((void)order::mix(ranges({5, 5}), {{0, {1, 1.0 / 2000}}}, kMixKey));
   EXPECT_THAT(mix({{5, {1, 1}}}), HasSubstr("the first at 0"));
   EXPECT_THAT(mix({{0, {1, 1}}, {9, {1, 1}}, {8, {1, 1}}}), HasSubstr("in the order"));
   EXPECT_THROW((void)order::mix({}, {{0, {}}}, kMixKey), std::invalid_argument);

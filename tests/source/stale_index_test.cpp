@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <penstock/source/shards.hpp>
+#include <penstock/source/tokens.hpp>
 
 #include "tests/source/shards.hpp"
 
@@ -158,6 +159,28 @@ TEST_F(StaleIndex, OfATfRecordFileNeverGivesOldLabels) {
       ASSERT_NO_FATAL_FAILURE(
           expect_no_old_values("a.tfrecord", test::frame(example), test::frame(bad), 0, open));
     }
+}
+
+// Of tokens it has where documents end.
+TEST_F(StaleIndex, OfTokensGivesNoDocumentsThatAreNone) {
+  const auto file = [](std::vector<std::uint16_t> tokens) {
+    return std::string(reinterpret_cast<const char*>(tokens.data()),
+                       tokens.size() * sizeof(std::uint16_t));
+  };
+  const Open open = [](const auto& path) { return source::token_files(path, {.document_end = 9}); };
+  const std::string good = file({1, 2, 9, 3, 4, 5, 9, 6, 9});
+  EXPECT_THAT(describe_all(open_changed("a.bin", good, file({1, 9, 2, 3, 4, 9, 5, 6, 9}), open)),
+              Each(AllOf(HasSubstr("are no document, as its index says"),
+                         HasSubstr("a.bin.penstock-index"))));
+  EXPECT_THAT(describe_all(open_changed("a.bin", good, file({1, 2, 9, 3, 4, 9, 5, 6, 9}), open)),
+              ElementsAre(testing::Not(HasSubstr("no document")), HasSubstr("no document"),
+                          HasSubstr("no document")));
+  EXPECT_THAT(describe_all(open_changed("a.bin", good, good, open)),
+              Each(testing::Not(HasSubstr("no document"))));
+  // A last document without its token is one.
+  const std::string open_end = file({1, 9, 2, 3});
+  EXPECT_THAT(describe_all(open_changed("a.bin", open_end, open_end, open)),
+              Each(testing::Not(HasSubstr("no document"))));
 }
 
 }  // namespace

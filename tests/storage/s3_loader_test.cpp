@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <thread>
 
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <penstock/penstock.hpp>
 #include <penstock/testing/synthetic.hpp>
 
+#include "src/storage/object_store.hpp"
 #include "tests/asleep.hpp"
 #include "tests/source/files.hpp"
 #include "tests/storage/s3_server.hpp"
@@ -121,6 +123,31 @@ TEST_F(S3Loader, AListOfObjectsGivesTheDigestOfOneOfFiles) {
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.fault().to_string(), HasSubstr(there[3]));
   EXPECT_TRUE(damaged->read(4, record));
+}
+
+TEST_F(S3Loader, AnObjectOfAListThatIsReplacedIsAFaultFromThenOn) {
+  const S3Server server(photos());
+  const auto put = [&](const std::string& text) {
+    const auto done = storage::open_object_store(server.options())
+                          ->put({"photos", "list/1.jpg"}, std::as_bytes(std::span(text)));
+    ASSERT_TRUE(done) << done.fault().reason;
+  };
+  const auto open = [&] {
+    return source::files({"s3://photos/list/1.jpg"}, {.storage = server.options()});
+  };
+  put("one");
+  const SourcePtr source = open();
+  Record record;
+  EXPECT_TRUE(source->read(0, record));
+  EXPECT_TRUE(source->read(0, record));
+  put("two");
+  for (int times = 0; times < 2; ++times) {
+    const auto changed = source->read(0, record);
+    ASSERT_FALSE(changed);
+    EXPECT_THAT(changed.fault().to_string(), AllOf(HasSubstr("s3://photos/list/1.jpg"),
+                                                   HasSubstr("changed after it had been read")));
+  }
+  EXPECT_TRUE(open()->read(0, record));
 }
 
 TEST_F(S3Loader, FolderAndShardsGiveTheDigestOfLocalOnesAndStatesGoAcross) {

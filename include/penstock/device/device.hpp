@@ -39,7 +39,7 @@ struct Device {
 /// The programs' flag: "auto" (all_gpus_or_host()), "host:4" (four host devices), a device ("cuda:0",
 /// "host:0"), or a list such as "cuda:0,1" or "cuda:0,host:0".
 ///
-/// Errors  std::invalid_argument  not such a text, or an empty list
+/// Errors  std::invalid_argument  not such a string, or an empty list
 [[nodiscard]] std::vector<Device> parse_devices(std::string_view spec);
 
 /// GPUs that can be used here; 0 without a driver or in a build without CUDA.

@@ -68,7 +68,7 @@ struct LoaderState {
   [[nodiscard]] std::string to_json() const;
   /// Numbers that are negative, fractional or too large, and unknown fields, are refused by name.
   ///
-  /// Errors  Error  not such a text, or one of another format; says what to do
+  /// Errors  Error  not such a string, or one of another format; says what to do
   [[nodiscard]] static LoaderState from_json(std::string_view text);
 };
 

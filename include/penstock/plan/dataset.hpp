@@ -246,7 +246,7 @@ class Dataset {
   [[nodiscard]] std::string to_json(const PlanJsonOptions& options = {}) const;
   /// Opens the sources; everything is checked as if the plan were written here.
   ///
-  /// Errors  Error  not such a text, or one of another version; an unknown operation, name or
+  /// Errors  Error  not such a string, or one of another version; an unknown operation, name or
   /// field;
   ///                a source that is not there or holds other data; names the operation
   [[nodiscard]] static Dataset from_json(std::string_view text,
@@ -276,11 +276,11 @@ class Dataset {
   std::shared_ptr<const plan::Plan> plan_;
 };
 
-/// Mixes the samples of several `datasets` by fixed weights, each in its own order. A sample's identity says which
-/// it came from. Where all that follows is batch, Loader::set_weights may change the weights.
+/// Mixes the samples of several `datasets` by fixed weights, each in its own order: in blocks of at most 1,024 samples, of
+/// which each has its share, so shares are rounded to 1/1024 where need be. A sample's identity says which it came from. Where all that follows is batch, Loader::set_weights may change the weights.
 ///
 /// Errors  std::invalid_argument  none, one that has a batch, or samples that differ in a field;
-///         weights that do not fit
+///         weights that do not fit, or one whose share is below 1/2048
 [[nodiscard]] Dataset mix(const std::vector<Dataset>& datasets, const MixOptions& options = {});
 /// Concatenates the samples of several `datasets`.
 ///

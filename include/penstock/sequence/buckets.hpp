@@ -157,7 +157,8 @@ struct BucketSummary {
   /// samples in no batch: those that long_samples or unmatched drop, images of size (0, 0), and in each epoch others where
   /// `remainder` is `drop`
   std::uint64_t dropped = 0;
-  /// the fraction of all tokens that is padding, for batches by length
+  /// the fraction of all tokens that is padding, for batches by length: of all samples in a bucket, without the empty rows that
+  /// `remainder` = pad adds, and without regard to which samples drop leaves out
   double padding_fraction = 0;
   /// the fraction of all pixels that is cut away where images cover their shapes, for batches by aspect
   double crop_fraction = 0;

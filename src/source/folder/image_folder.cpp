@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <climits>
 #include <cstring>
 #include <optional>
@@ -52,6 +53,8 @@ class ImageFolder final : public Source {
         fields_{FieldSpec{std::move(field), DType::u8, {kDynamic}},
                 FieldSpec{"label", DType::i64, {}}} {
     if (!root_.ends_with('/')) root_ += '/';
+    if (is_remote_ && files_.size() > 0 && files_.stamp(0) == nullptr)
+      first_versions_ = std::vector<std::atomic<std::int64_t>>(files_.size());
   }
 
   std::uint64_t size() const noexcept override { return files_.size(); }
@@ -76,6 +79,9 @@ class ImageFolder final : public Source {
       auto asked = storage_->stat(path.data());
       if (!asked) return std::move(asked.fault());
       stamp = &found.emplace(std::move(*asked));
+      if (!is_as_first_read(number, *stamp))
+        return Fault{.reason = "the object was changed after it had been read first; open it again",
+                     .file = location(number)};
     }
     Result<std::span<const std::byte>> bytes = storage_->read_whole(
         path.data(), stamp, max_file_bytes_,
@@ -142,6 +148,12 @@ class ImageFolder final : public Source {
   std::vector<Notice> notices() const override { return notices_; }
 
  private:
+  // An object of a list is of the version that its first read found.
+  bool is_as_first_read(std::uint64_t number, const storage::FileStamp& stamp) const noexcept {
+    std::int64_t first = 0;
+    return first_versions_[number].compare_exchange_strong(first, stamp.version) ||
+           first == stamp.version;
+  }
   const std::int64_t* label_of(std::uint64_t number) const noexcept {
     return labels_.of_file.empty() ? &files_.folder(number).label : &labels_.of_file[number];
   }
@@ -168,6 +180,7 @@ class ImageFolder final : public Source {
   source::FileList files_;
   source::Labels labels_;
   std::vector<Notice> notices_;
+  mutable std::vector<std::atomic<std::int64_t>> first_versions_;  // of objects without a stamp
   std::uint64_t max_file_bytes_;
   std::optional<Description> description_;  // none: a list of files
   std::array<FieldSpec, kFields> fields_;

@@ -193,10 +193,13 @@ class TfRecords final : public Source {
     const ShardIndex& index = shards_.index(shard);
     RecordInfo info{
         .key = key_of(shard, row), .label = std::nullopt, .bytes = index.member(row).bytes};
-    for (const FieldLayout& layout : layouts_) {
-      if (layout.label.empty()) continue;
-      const ShardIndex::Labels& labels = *index.labels(layout.label);
-      if (labels.state(row) == LabelState::known) info.label = labels.value(row);
+    for (std::size_t i = 0; i < layouts_.size(); ++i) {
+      if (layouts_[i].label.empty()) continue;
+      const ShardIndex::Labels& labels = *index.labels(layouts_[i].label);
+      if (labels.state(row) == LabelState::known)
+        info.label = labels.value(row);
+      else if (labels.state(row) == LabelState::missing && !options_.fields[i].required)
+        info.label = options_.fields[i].default_value;
     }
     return info;
   }

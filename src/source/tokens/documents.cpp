@@ -1,6 +1,7 @@
 #include "src/source/tokens/documents.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -39,6 +40,14 @@ class Documents final : public Source {
       return damaged(
           number, fmt::format("tokens {} to {}, and the file has {}", place->begin,
                               place->begin + place->length, shard->tokens.size() / token_bytes_));
+    if (!ends_as_indexed(*shard, *place))
+      return Fault{
+          .reason = fmt::format("tokens {} to {} are no document, as its index says: the file was "
+                                "changed after it had been indexed; remove "
+                                "{}.penstock-index, and open it again",
+                                place->begin, place->begin + place->length, shard->location),
+          .file = location(number),
+          .offset = shard->begin + place->begin * token_bytes_};
     record.set(0, shard->tokens.data() + place->begin * token_bytes_, kind_.field.dtype,
                {static_cast<std::int64_t>(place->length)});
     if (kind_.is_stored) record.add_bytes_read(place->length * token_bytes_);
@@ -89,6 +98,18 @@ class Documents final : public Source {
                                  const DocumentPlace& place) const noexcept {
     const std::uint64_t held = shard.tokens.size() / token_bytes_;
     return place.begin <= held && place.length <= held - place.begin;
+  }
+  // Whether the token before it and its own last one end a document, as far as they are there: what an index says is compared with
+  // what is read.
+  [[nodiscard]] bool ends_as_indexed(const DocumentShard& shard,
+                                     const DocumentPlace& place) const noexcept {
+    if (!shard.document_end) return true;
+    const auto ends_at = [&](std::uint64_t tokens) {
+      return tokens == 0 || tokens * token_bytes_ == shard.tokens.size() ||
+             std::memcmp(shard.tokens.data() + (tokens - 1) * token_bytes_, &*shard.document_end,
+                         token_bytes_) == 0;  // little-endian, as the files are
+    };
+    return ends_at(place.begin) && ends_at(place.begin + place.length);
   }
   std::pair<const DocumentShard*, std::uint64_t> find(std::uint64_t number) const noexcept {
     const auto shard =

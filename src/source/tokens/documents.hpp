@@ -71,6 +71,8 @@ struct DocumentShard {
   std::unique_ptr<const DocumentTable> table;
   std::string location;
   std::uint64_t begin = 0;  ///< of the tokens, in their file
+  std::optional<std::int64_t>
+      document_end{};  ///< the last token of each document, where an index has their ends
 };
 
 /// What differs between the kinds of documents.

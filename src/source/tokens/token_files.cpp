@@ -82,8 +82,10 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
   if (options.document_end) {
     std::vector<ShardIndex> indexes = open_indexes(
         paths, recipe_of(options, dtype.value_or(DType::u16)), options.index, storage::Storage());
-    for (std::size_t k = 0; k < shards.size(); ++k)
+    for (std::size_t k = 0; k < shards.size(); ++k) {
       shards[k].table = table_of(std::move(indexes[k]), {*dtype, shards[k].tokens}, options);
+      shards[k].document_end = options.document_end;
+    }
   } else {
     for (DocumentShard& shard : shards)
       shard.table = std::make_unique<EndTable>(

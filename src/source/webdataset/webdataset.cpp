@@ -105,7 +105,10 @@ class WebDataset final : public Source {
         if (found.member) *info.bytes += found.member->bytes;
       } else if (specs_[i].name == "label") {
         const ShardIndex::Labels& labels = *columns_[shard][i].labels;
-        if (labels.state(row) == LabelState::known) info.label = labels.value(row);
+        if (labels.state(row) == LabelState::known)
+          info.label = labels.value(row);
+        else if (labels.state(row) == LabelState::missing && !options_.fields[i].required)
+          info.label = options_.fields[i].default_value;
       }
     }
     return info;

@@ -1,0 +1,32 @@
+// One thread at a time, in a process and in the children of its forks.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include <sys/types.h>
+
+#include <penstock/source/source.hpp>
+
+namespace penstock::python {
+
+/// A lock that a child of a fork does not inherit locked, and whose waiting ends when the loader is stopped. To be locked before
+/// the GIL is taken.
+class OneAtATime {
+ public:
+  OneAtATime() = default;
+  OneAtATime(const OneAtATime&) = delete;
+  OneAtATime& operator=(const OneAtATime&) = delete;
+  ~OneAtATime();
+
+  /// Not locked where the loader that reads `record` was stopped.
+  [[nodiscard]] std::unique_lock<std::timed_mutex> lock(const Record& record);
+
+ private:
+  std::timed_mutex& of_this_process();
+
+  std::atomic<std::timed_mutex*> mutex_ = nullptr;
+  std::atomic<pid_t> process_ = 0;  // whose mutex it is; negative while that process makes it
+};
+
+}  // namespace penstock::python
