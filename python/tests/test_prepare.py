@@ -116,7 +116,7 @@ def test_labels_below_0_are_labels(photos: Path, tmp_path: Path) -> None:
     ps.prepare(tmp_path / "in", tmp_path / "out")
     fields = [ps.WebDatasetField("image", "jpg"), ps.WebDatasetField("label", "cls", type="integer", required=False, default_value=7)]
     for folder in ("in", "out"):
-        assert ps.webdataset(tmp_path / folder, fields=fields).labels() == [-1, 0, 7, -5]  # 7 where there is none, as in a batch
+        assert ps.webdataset(tmp_path / folder, fields=fields).labels().tolist() == [-1, 0, 7, -5]  # 7 where there is none, as in a batch
 
 
 def test_what_is_left_out_of_the_input_is_said(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -136,8 +136,8 @@ def test_a_worker_that_is_lost_is_started_again_and_nothing_changes(numbers_file
             raise WorkerLost("for a test")
 
     workers.misbehave = lose
-    loader = plan.loader(threads=1, remote=workers)
     with pytest.warns(RuntimeWarning, match=r"worker \d is gone, and is started again: for a test"):
+        loader = plan.loader(threads=1, remote=workers)
         while len(workers.started) < 4 or loader.stats().remote.cancelled == 0 or loader.stats().steps < 40:
             assert bytes_of(next(loader)) == bytes_of(next(alone))
 
@@ -266,8 +266,8 @@ def test_one_that_is_refused_is_left_out(numbers_file, tmp_path):
         def start(self, plan, settings, number, is_gone):
             return super().start(plan_of(other, epochs=None) if number == 1 else plan, settings, number, is_gone)
 
-    loader = plan.loader(threads=1, remote=OneWrong(2, local=False))
     with pytest.warns(RuntimeWarning, match="a remote worker is left out: .*another dataset") as told:
+        loader = plan.loader(threads=1, remote=OneWrong(2, local=False))
         while not told or loader.stats().steps < 40:
             assert bytes_of(next(loader)) == bytes_of(next(alone))
 
