@@ -64,7 +64,7 @@ class ChunkScanner {
       throw_parquet_unread(origin, fmt::format("column '{}', whose pages are in another file ({}),",
                                                leaf_.path, chunk_.other_file));
     std::uint64_t at = chunk_.pages.begin;
-    while (slots_ < chunk_.values || (at < chunk_.pages.end() && pages_.data.empty())) {
+    while (slots_ < chunk_.values) {
       if (at >= chunk_.pages.end())
         throw_parquet_damage(origin, at - origin.offset,
                              fmt::format("expected {} values in column '{}', and found {}",

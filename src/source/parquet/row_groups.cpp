@@ -15,9 +15,10 @@ constexpr std::int64_t kMaxByte = 255;
 void require_range(const ThriftReader& reader, const ParquetLeaf& leaf, const ParquetRange& range,
                    std::uint64_t end, std::string_view what) {
   if (range.begin >= kMagicBytes && range.begin <= end && range.bytes <= end - range.begin) return;
-  reader.fail(fmt::format(
-      "{} of column '{}' takes {} bytes from byte {} on, and the footer begins at byte {}", what,
-      leaf.path, range.bytes, range.begin, end));
+  reader.fail(
+      fmt::format("expected {} of column '{}' in front of the footer, which begins at byte {}, and "
+                  "found {} bytes from byte {} on",
+                  what, leaf.path, end, range.bytes, range.begin));
 }
 
 class ChunkReader {
@@ -115,9 +116,10 @@ class ChunkReader {
     chunk_.values = *values;
     chunk_.data_page = *data_page;
     chunk_.pages = {*data_page, *bytes};
-    if (chunk_.dictionary_page) chunk_.pages.begin = std::min(*chunk_.dictionary_page, *data_page);
-    // Without values there need not be pages.
-    if (chunk_.values == 0 && chunk_.pages.bytes == 0) chunk_.pages.begin = kMagicBytes;
+    if (chunk_.dictionary_page && (*chunk_.dictionary_page < *data_page || *data_page == 0))
+      chunk_.pages.begin = *chunk_.dictionary_page;
+    // Without values there need not be pages: some writers say that they are at byte 0.
+    if (chunk_.values == 0) chunk_.pages = {kMagicBytes, 0};
     if (!chunk_.other_file.empty()) return;  // its size is not known
     require_range(reader_, leaf_, chunk_.pages, end_, "the pages");
     if (chunk_.values > 0 && chunk_.data_page >= chunk_.pages.end())
