@@ -141,10 +141,18 @@ class ChunkScanner {
     if (leaf_.max_repetition == 0) return page.header.values;
     if (page.header.kind == ParquetPageKind::data_v2) return page.header.rows;
     if (const auto known = rows_of_place(page)) return *known;
+    const ParquetLevels levels = levels_of(page);
+    if (pages_.data.empty() && levels.slots > 0 && levels.repetition[0] != 0)
+      throw_parquet_damage({.file = file_, .offset = page.begin()}, 0,
+                           fmt::format("column '{}' begins within a row", leaf_.path));
+    return levels.row_count();
+  }
+
+  ParquetLevels levels_of(const ParquetPage& page) {
     if (chunk_.codec == ParquetCodec::uncompressed)
-      return read_parquet_front_levels(leaf_, page, read_, file_, limits_).row_count();
+      return read_parquet_front_levels(leaf_, page, read_, file_, limits_);
     const ParquetOrigin origin{.file = file_, .offset = page.begin()};
-    const auto levels = decode_parquet_levels(
+    auto levels = decode_parquet_levels(
         {.leaf = leaf_,
          .codec = chunk_.codec,
          .header = page.header,
@@ -152,7 +160,7 @@ class ChunkScanner {
          .origin = origin},
         limits_);
     if (!levels) throw DataError(levels.fault());
-    return levels->row_count();
+    return std::move(*levels);
   }
 
   // From the OffsetIndex, while each of its places is that of the page found there.

@@ -90,6 +90,10 @@ ParquetLevels read_parquet_levels(const ParquetLeaf& leaf, const ParquetPageHead
                                         levels.slots, origin);
     }
   }
+  if (header.kind == ParquetPageKind::data_v2 && !levels.repetition.empty() &&
+      levels.repetition[0] != 0)
+    throw_parquet_damage(
+        origin, 0, fmt::format("a DATA_PAGE_V2 of column '{}' begins within a row", leaf.path));
   if (leaf.max_definition > 0)
     levels.present =
         static_cast<std::uint64_t>(std::ranges::count(levels.definition, leaf.max_definition));
