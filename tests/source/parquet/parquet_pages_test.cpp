@@ -189,6 +189,31 @@ TEST(ParquetPages, OfAChunkThatIsEncryptedOrElsewhereAreRefused) {
   EXPECT_THAT(opened.decode_fault(), HasSubstr("in another file (b.parquet)"));
 }
 
+TEST(ParquetPages, ThatBeginWithinARowAreRefusedWhereThatCannotBe) {
+  OpenedChunk first("nested_none_v1", "ints.list.element");
+  first.file.bytes()[first.scan()->data[0].begin() + 5] ^= std::byte{1};  // a repetition level
+  EXPECT_THAT(first.decode_fault(), HasSubstr("column 'ints.list.element' begins within a row"));
+  OpenedChunk any("nested_none_v2", "ints.list.element");
+  any.file.bytes()[any.scan()->data[1].begin() + 1] ^= std::byte{1};
+  EXPECT_THAT(any.decode_fault(),
+              HasSubstr("a DATA_PAGE_V2 of column 'ints.list.element' begins within a row"));
+}
+
+TEST(ParquetPages, HaveTheSlotsAtWhichRowsBegin) {
+  OpenedChunk opened("nested_snappy_v1", "ints.list.element");
+  std::uint64_t rows = 0;
+  const auto read = test::for_each_parquet_page(
+      opened.leaf, opened.chunk, opened.footer.row_groups[0].rows, opened.file.reader(), "a", {},
+      [&](const ParquetPage& page, const source::ParquetDecodedPage& decoded) {
+        EXPECT_EQ(page.first_row, rows);
+        for (const std::uint32_t slot : decoded.levels.rows())
+          EXPECT_EQ(decoded.levels.repetition[slot], 0);
+        rows += decoded.levels.rows().size();
+      });
+  ASSERT_TRUE(read) << read.fault().to_string();
+  EXPECT_EQ(rows, opened.footer.row_groups[0].rows);
+}
+
 TEST(ParquetPages, WithFewerValuesOrRowsThanTheFooterSaysAreRefused) {
   OpenedChunk opened("plain", "string");
   ++opened.chunk.values;
