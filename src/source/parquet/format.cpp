@@ -64,6 +64,13 @@ void throw_parquet_damage(const ParquetOrigin& origin, std::uint64_t at, std::st
       Fault{.reason = std::move(reason), .file = origin.file, .offset = origin.offset + at});
 }
 
+void throw_parquet_limit(const ParquetOrigin& origin, const std::string& reason) {
+  throw DataError(Fault{.reason = reason + ": write the file again with smaller pages (in pyarrow: "
+                                           "data_page_size, dictionary_pagesize_limit)",
+                        .file = origin.file,
+                        .offset = origin.offset});
+}
+
 void throw_parquet_unread(const ParquetOrigin& origin, const std::string& what) {
   throw DataError(Fault{.reason = fmt::format("{} is not read here; pyarrow reads it: write the "
                                               "column again with pyarrow and its defaults",

@@ -60,9 +60,8 @@ ParquetLevels read_parquet_levels(const ParquetLeaf& leaf, const ParquetPageHead
                                   std::span<const std::byte> bytes, const ParquetLimits& limits,
                                   const ParquetOrigin& origin) {
   if (header.values > limits.page_values)
-    throw_parquet_damage(origin, 0,
-                         fmt::format("a page has {} values; at most {} are read", header.values,
-                                     limits.page_values));
+    throw_parquet_limit(origin, fmt::format("a page has {} values; at most {} are read",
+                                            header.values, limits.page_values));
   ParquetLevels levels;
   levels.slots = levels.present = header.values;
   if (header.kind == ParquetPageKind::data_v2) {

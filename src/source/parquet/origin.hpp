@@ -29,6 +29,8 @@ struct ParquetLimits {
 /// Throws a DataError whose fault names the file and the byte, `at` bytes behind the origin.
 [[noreturn]] void throw_parquet_damage(const ParquetOrigin& origin, std::uint64_t at,
                                        std::string reason);
+/// The same for what may be valid, and is more than ParquetLimits allow.
+[[noreturn]] void throw_parquet_limit(const ParquetOrigin& origin, const std::string& reason);
 /// The same for what is valid, and not read here: the sentence says that pyarrow reads it.
 [[noreturn]] void throw_parquet_unread(const ParquetOrigin& origin, const std::string& what);
 

@@ -40,13 +40,18 @@ UnpackedBytes unpack(const ParquetPageInput& page, std::span<const std::byte> pa
     return {packed, nullptr, page.origin};
   }
   require_parquet_codec(page.codec, page.origin);
-  if (size > limits.page_bytes || size > most_unpacked(page.codec, packed.size()))
+  if (size == 0 && packed.empty()) return {{}, nullptr, page.origin};
+  if (size > limits.page_bytes)
+    throw_parquet_limit(
+        page.origin, fmt::format("a page has {} bytes when decompressed; at most {} are read", size,
+                                 limits.page_bytes));
+  const std::uint64_t most = most_unpacked(page.codec, packed.size());
+  if (size > most)
     throw_parquet_damage(
         page.origin, 0,
-        fmt::format(
-            "a page of {} bytes has {} when decompressed, by its header; at most {} are read",
-            packed.size(), size,
-            std::min(limits.page_bytes, most_unpacked(page.codec, packed.size()))));
+        fmt::format("a page of {} bytes of {} has {} when decompressed, by its header; "
+                    "it cannot have more than {}",
+                    packed.size(), name_of(page.codec), size, most));
   auto memory = std::make_shared_for_overwrite<std::byte[]>(static_cast<std::size_t>(size));
   const std::span<std::byte> out(memory.get(), static_cast<std::size_t>(size));
   decompress_parquet(page.codec, packed, out, page.origin);
@@ -129,9 +134,9 @@ Result<ParquetValues> decode_parquet_dictionary(const ParquetPageInput& page,
       throw_parquet_unread(page.origin, fmt::format("a dictionary of {} in column '{}'",
                                                     name_of(page.header.encoding), page.leaf.path));
     if (page.header.values > limits.page_values)
-      throw_parquet_damage(page.origin, 0,
-                           fmt::format("a dictionary has {} values; at most {} are read",
-                                       page.header.values, limits.page_values));
+      throw_parquet_limit(page.origin,
+                          fmt::format("a dictionary has {} values; at most {} are read",
+                                      page.header.values, limits.page_values));
     check_page(page);
     const UnpackedBytes unpacked = unpack(page, page.bytes, page.header.unpacked_bytes, limits);
     const ParquetEncoded encoded{.encoding = ParquetEncoding::plain,

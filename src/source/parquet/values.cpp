@@ -71,8 +71,9 @@ class ValueDecoder {
   // Memory for decoded values, within the limit.
   std::byte* allocate(std::uint64_t count, std::uint64_t width) {
     if (count > limits_.page_bytes / std::max<std::uint64_t>(width, 1))
-      fail(0, fmt::format("a page has {} values of {} bytes; at most {} bytes are decoded", count,
-                          width, limits_.page_bytes));
+      throw_parquet_limit(
+          origin_, fmt::format("a page has {} values of {} bytes; at most {} bytes are decoded",
+                               count, width, limits_.page_bytes));
     auto memory =
         std::make_shared_for_overwrite<std::byte[]>(static_cast<std::size_t>(count * width));
     std::byte* begin = memory.get();
@@ -208,7 +209,8 @@ class ValueDecoder {
       if (width_ != 0 && before != width_)
         fail(at, fmt::format("value {} has {} bytes, and not {}", i, before, width_));
       if (total > limits_.page_bytes)
-        fail(at, fmt::format("a page's values have more than {} bytes", limits_.page_bytes));
+        throw_parquet_limit(
+            origin_, fmt::format("a page's values have more than {} bytes", limits_.page_bytes));
     }
     std::byte* to = allocate(total, 1);
     std::size_t done = 0;
