@@ -4,6 +4,7 @@ find_package(TBB REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(WebP REQUIRED)
+find_package(ZLIB REQUIRED) # libpng has it
 find_package(hwy CONFIG REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -25,6 +26,20 @@ foreach(kind IN LISTS PENSTOCK_IMAGES)
 endforeach()
 list(JOIN PENSTOCK_IMAGE_LIBRARIES ", " kinds)
 message(STATUS "penstock: images are decoded of the kinds JPEG, PNG, WebP, BMP, ${kinds}")
+
+# Codecs of Parquet files, beside GZIP, where their libraries are found.
+set(PENSTOCK_TABLE_LIBRARIES)
+foreach(library IN LISTS PENSTOCK_TABLES)
+  if(NOT library MATCHES "^(Snappy|Zstd)$")
+    message(FATAL_ERROR "PENSTOCK_TABLES has Snappy and Zstd, or one of them; found ${library}")
+  endif()
+  find_package(${library})
+  if(${library}_FOUND)
+    list(APPEND PENSTOCK_TABLE_LIBRARIES ${library})
+  endif()
+endforeach()
+list(JOIN PENSTOCK_TABLE_LIBRARIES ", " codecs)
+message(STATUS "penstock: Parquet files are decompressed with Gzip, ${codecs}")
 
 # Transports between processes, each optional.
 if(PENSTOCK_MPI)

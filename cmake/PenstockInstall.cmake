@@ -49,5 +49,6 @@ install(FILES ${PROJECT_BINARY_DIR}/penstockConfig.cmake
 if(NOT PENSTOCK_SHARED) # CMake has no find modules of its own for these
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindWebP.cmake ${CMAKE_CURRENT_LIST_DIR}/FindGloo.cmake
                 ${CMAKE_CURRENT_LIST_DIR}/FindHEIF.cmake ${CMAKE_CURRENT_LIST_DIR}/FindJPEG_XL.cmake
+                ${CMAKE_CURRENT_LIST_DIR}/FindSnappy.cmake ${CMAKE_CURRENT_LIST_DIR}/FindZstd.cmake
           DESTINATION ${PENSTOCK_CMAKE_DIR})
 endif()

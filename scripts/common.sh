@@ -8,6 +8,8 @@ export CUDAARCHS=${CUDAARCHS:-75}
 
 # Libraries for kinds of images that a build need not have.
 image_packages=(libgif-dev libtiff-dev libheif-dev libjxl-dev)
+# Libraries for codecs of Parquet files.
+table_packages=(libsnappy-dev libzstd-dev)
 
 # The head comment of a script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$script"; }

@@ -1,7 +1,7 @@
-// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; PNGs and WebPs; tar shards, .npy and
-// TFRecord files, token files, entries of the object cache, what S3 servers answer, what other processes send, states and plans.
+// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; PNGs and WebPs; tar shards, .npy,
+// TFRecord and Parquet files, token files, entries of the object cache, what S3 servers answer, what other processes send, states and plans.
 //
-// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, tokens, cache, answers, files, messages and texts
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, parquet, tokens, cache, answers, files, messages and texts
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -24,6 +24,7 @@
 #include "tests/loader/fakes.hpp"
 #include "tests/project_path.hpp"
 #include "tests/source/npy_files.hpp"
+#include "tests/source/parquet/read_file.hpp"
 #include "tests/source/shards.hpp"
 
 namespace {
@@ -207,6 +208,36 @@ void write_messages(const std::filesystem::path& folder) {
              '\x04' + loader::RowSettings{.seed = 7, .identity = "[{\"op\": \"read\"}]"}.to_json());
 }
 
+// Whole files, and each first page of a column with what the footer says of it, as parquet_fuzz reads them.
+void write_parquet(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::project_path("tests/source/parquet/files"))) {
+    if (entry.path().extension() != ".parquet") continue;
+    const std::string name = entry.path().stem();
+    const std::string text = text_of(entry.path());
+    write_text(folder / name, text + '\0');
+    test::ParquetFileInMemory file(entry.path());
+    const auto footer = file.footer();
+    if (!footer || footer->row_groups.empty()) continue;
+    for (std::size_t i = 0; i < footer->schema.leaves.size(); ++i) {
+      const source::ParquetLeaf& leaf = footer->schema.leaves[i];
+      const source::ParquetChunk& chunk = footer->row_groups[0].chunks[i];
+      const auto pages =
+          source::scan_parquet_chunk(leaf, chunk, footer->row_groups[0].rows, file.reader(), name);
+      if (!pages || pages->data.empty()) continue;
+      const source::ParquetPage& page = pages->data[0];
+      const std::string head{static_cast<char>(leaf.type),
+                             static_cast<char>(leaf.type_length == 0 ? 0 : leaf.type_length - 1),
+                             static_cast<char>(leaf.max_definition),
+                             static_cast<char>(leaf.max_repetition),
+                             static_cast<char>(chunk.codec)};
+      write_text(folder / fmt::format("{}_{}", name, i),
+                 head + text.substr(page.offset, page.end() - page.offset) + '\1');
+    }
+  }
+}
+
 // As files_fuzz reads them.
 void write_files(const std::filesystem::path& folder, const MemoryJpegIndex& indices,
                  const JpegIndex& one) {
@@ -302,6 +333,7 @@ int main(int argc, char** argv) {
   write_answers(folder / "answers");
   write_tokens(folder / "tokens");
   write_records(folder / "records");
+  write_parquet(folder / "parquet");
   write_messages(folder / "messages");
   write_texts(folder / "texts");
   write_digests(folder / "digests");
