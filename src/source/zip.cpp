@@ -22,13 +22,12 @@ bool lists_a_folder(const Source& source) {
   const auto* const composite = dynamic_cast<const Composite*>(&source);
   if (composite != nullptr && composite->parts().size() == 1)
     return lists_a_folder(*composite->parts().front());
-  const auto description = source.description();
-  return description && description->name == "image_folder";
+  return source.fingerprint().starts_with("image_folder(");  // a description would list all files
 }
 
 // The path of a file without its ending.
 std::string stem_of(const Source& source, std::uint64_t number) {
-  std::string path = source.info(number).key;
+  std::string path = source.name(number).key;
   const std::size_t point = path.rfind('.');
   if (point != path.npos && path.find('/', point) == path.npos) path.resize(point);
   return path;
