@@ -302,9 +302,10 @@ grey levels as u8 [H,W]), and the dicts {"bytes", "path"} of Hugging Face's enco
 become; by default the first, the middle and the last
 item do, and an extent in which these differ may differ.
 
-One of the loader's threads at a time calls data[i]. `concurrent`: several threads do, for code that gives up
-the GIL, as reading files and Pillow's decoding, and is written for several threads: that each item opens its own
-file, and nothing is kept in the data set. Where the code holds the GIL for long, give `workers`: so many processes (spawn; the data set must pickle, and the program needs its
+One of the loader's threads at a time calls data[i]. `concurrent`: several threads do at once, for code that gives
+up the GIL, as reading files and Pillow's decoding do, and that several threads may run: each item opens its own
+file, and the data set keeps nothing between calls. Where the code holds the GIL for long, give `workers`:
+so many processes (spawn; the data set must pickle, and the program needs its
 if __name__ == "__main__"), with the fields in shared memory. A worker seeds random, numpy and torch
 from (seed, epoch, number, draw) before each item, so that what is random in it resumes; with
 threads such randomness is different in every run.

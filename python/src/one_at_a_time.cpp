@@ -1,8 +1,6 @@
 #include "one_at_a_time.hpp"
 
 #include <chrono>
-#include <optional>
-#include <thread>
 
 #include <unistd.h>
 
@@ -12,18 +10,13 @@ namespace penstock::python {
 
 OneAtATime::~OneAtATime() {
   // That of a parent may be locked for ever, by a thread that is not in this process.
-  if (process_ == ::getpid()) delete mutex_.load();
+  if (process_ == ::getpid()) delete mutex_;
 }
 
 std::timed_mutex& OneAtATime::of_this_process() {
-  const pid_t self = ::getpid();
-  for (pid_t process = process_; process != self; process = process_) {
-    if (process == -self)
-      std::this_thread::yield();
-    else if (process_.compare_exchange_strong(process, -self)) {
-      mutex_ = new std::timed_mutex;
-      process_ = self;
-    }
+  if (const pid_t self = ::getpid(); process_ != self) {
+    mutex_ = new std::timed_mutex;
+    process_ = self;
   }
   return *mutex_;
 }
@@ -31,8 +24,7 @@ std::timed_mutex& OneAtATime::of_this_process() {
 std::unique_lock<std::timed_mutex> OneAtATime::lock(const Record& record) {
   std::unique_lock lock(of_this_process(), std::try_to_lock);
   if (lock.owns_lock()) return lock;
-  std::optional<ReleasedGil> released;
-  if (PyGILState_Check() != 0) released.emplace();
+  const ReleasedGil released;
   constexpr std::chrono::milliseconds kSlice(50);
   while (!lock.try_lock_for(kSlice))
     if (record.is_cancelled()) break;

@@ -1,7 +1,6 @@
 // One thread at a time, in a process and in the children of its forks.
 #pragma once
 
-#include <atomic>
 #include <mutex>
 
 #include <sys/types.h>
@@ -10,8 +9,7 @@
 
 namespace penstock::python {
 
-/// A lock that a child of a fork does not inherit locked, and whose waiting ends when the loader is stopped. To be locked before
-/// the GIL is taken.
+/// A lock that a child of a fork does not inherit locked, and whose waiting ends when the loader is stopped.
 class OneAtATime {
  public:
   OneAtATime() = default;
@@ -19,14 +17,14 @@ class OneAtATime {
   OneAtATime& operator=(const OneAtATime&) = delete;
   ~OneAtATime();
 
-  /// Not locked where the loader that reads `record` was stopped.
+  /// Not locked where the loader that reads `record` was stopped. Needs the GIL, and gives it up while it waits.
   [[nodiscard]] std::unique_lock<std::timed_mutex> lock(const Record& record);
 
  private:
   std::timed_mutex& of_this_process();
 
-  std::atomic<std::timed_mutex*> mutex_ = nullptr;
-  std::atomic<pid_t> process_ = 0;  // whose mutex it is; negative while that process makes it
+  std::timed_mutex* mutex_ = nullptr;
+  pid_t process_ = 0;  // whose mutex it is
 };
 
 }  // namespace penstock::python

@@ -98,9 +98,7 @@ class CallTimes {
 /// that one has it: this is waiting, too.
 class TimedGil {
  public:
-  /// `begin_ns`: when the thread began to wait, for another lock too.
-  explicit TimedGil(CallTimes& times, std::uint64_t calls = 1, std::int64_t begin_ns = now_ns())
-      : times_(times), calls_(calls), begin_ns_(begin_ns) {
+  explicit TimedGil(CallTimes& times, std::uint64_t calls = 1) : times_(times), calls_(calls) {
     keep_thread_state();
     gil_.emplace();
     held_ns_ = now_ns();
@@ -112,13 +110,15 @@ class TimedGil {
     times_.busy_ns_ += done_ns - held_ns_;
     times_.wait_ns_ += held_ns_ - begin_ns_ + now_ns() - done_ns;
   }
+  /// What came before was waiting, too: for another lock.
+  void begin_work() noexcept { held_ns_ = now_ns(); }
   TimedGil(const TimedGil&) = delete;
   TimedGil& operator=(const TimedGil&) = delete;
 
  private:
   CallTimes& times_;
   std::uint64_t calls_;
-  std::int64_t begin_ns_;
+  std::int64_t begin_ns_ = now_ns();
   std::int64_t held_ns_ = 0;
   std::optional<nb::gil_scoped_acquire> gil_;
 };

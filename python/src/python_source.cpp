@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -56,12 +57,20 @@ PythonSource::PythonSource(PythonItems items) : items_(std::move(items)) {
     pool_ = std::make_unique<WorkerPool>(items_.items, items_.fields, items_.workers);
 }
 
+std::optional<std::unique_lock<std::timed_mutex>> PythonSource::lock_calls(const Record& record,
+                                                                           TimedGil& gil) const {
+  if (items_.concurrent) return std::unique_lock<std::timed_mutex>();
+  auto lock = calls_.lock(record);
+  if (!lock) return std::nullopt;
+  gil.begin_work();
+  return lock;
+}
+
 Result<void> PythonSource::read(std::uint64_t number, Record& record) const {
   if (pool_) return pool_->read(number, record.random().u64(), record);
-  const std::int64_t begin_ns = now_ns();
-  std::unique_lock<std::timed_mutex> lock;
-  if (!items_.concurrent && !(lock = calls_.lock(record))) return stopped();
-  const TimedGil gil(times_, 1, begin_ns);
+  TimedGil gil(times_);
+  const auto lock = lock_calls(record, gil);
+  if (!lock) return stopped();
   try {
     return store_item(item_of(taken(items_), number), items_.fields, record);
   } catch (nb::python_error& error) {
@@ -70,13 +79,12 @@ Result<void> PythonSource::read(std::uint64_t number, Record& record) const {
 }
 
 void PythonSource::read_together(std::span<RecordRead> reads) const {
-  const std::int64_t begin_ns = now_ns();
-  std::unique_lock<std::timed_mutex> lock;
-  if (!items_.concurrent && !(lock = calls_.lock(*reads.front().record))) {
+  TimedGil gil(times_, reads.size());
+  const auto lock = lock_calls(*reads.front().record, gil);
+  if (!lock) {
     for (RecordRead& one : reads) one.result = stopped();
     return;
   }
-  const TimedGil gil(times_, reads.size(), begin_ns);
   const nb::object items = taken(items_);
   const nb::object several = several_of(items, reads);
   for (std::size_t k = 0; k < reads.size(); ++k) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,10 @@ class PythonSource final : public Source {
   [[nodiscard]] const PythonItems& items() const noexcept { return items_; }
 
  private:
+  /// A lock of nothing where the items are concurrent; none where the loader was stopped.
+  [[nodiscard]] std::optional<std::unique_lock<std::timed_mutex>> lock_calls(const Record& record,
+                                                                             TimedGil& gil) const;
+
   PythonItems items_;
   mutable OneAtATime calls_;  // where the items are not concurrent
   mutable CallTimes times_;

@@ -67,7 +67,7 @@ class RowThreads {
   [[nodiscard]] Prepared prepare(RowRecipes recipes);
   /// While no thread runs.
   void use(Prepared prepared) noexcept;
-  /// Through which tasks come here: open but from stop() to use().
+  /// Where tasks find these threads: all the time but from stop() to use().
   [[nodiscard]] const std::shared_ptr<WeakRowThreads>& weak() const noexcept { return weak_; }
 
   [[nodiscard]] OpenSamples& open() noexcept { return open_; }

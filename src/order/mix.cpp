@@ -108,6 +108,11 @@ void check_weights(const MixWeights& weights, std::size_t inputs) {
   }
   if (positive == 0)
     throw std::invalid_argument("mix: all weights are 0, so there is nothing to mix");
+  if (positive > order::kMostMixBlock)
+    throw std::invalid_argument(
+        fmt::format("mix: {} inputs have a weight, and a block has {} places: concatenate some of "
+                    "them first",
+                    positive, order::kMostMixBlock));
   const double sum = std::accumulate(weights.weights.begin(), weights.weights.end(), 0.0);
   for (std::size_t k = 0; k < inputs; ++k)
     if (const double share = weights.weights[k] / sum;
@@ -116,11 +121,6 @@ void check_weights(const MixWeights& weights, std::size_t inputs) {
           "mix: weight {} is {}, a share of {:.2g}, and the smallest share is 1/{}: give it {:.3g} "
           "or more, or 0",
           k, weights.weights[k], share, order::kMostMixBlock, sum / order::kMostMixBlock));
-  if (positive > order::kMostMixBlock)
-    throw std::invalid_argument(
-        fmt::format("mix: {} inputs have a weight, and a block has {} places: concatenate some of "
-                    "them first",
-                    positive, order::kMostMixBlock));
 }
 
 }  // namespace

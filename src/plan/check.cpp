@@ -26,8 +26,6 @@ std::string list(const std::vector<FieldSpec>& fields) {
   return text;
 }
 
-bool is_endless(const Plan& plan) { return !sample_order(plan, {})->size(); }
-
 // Tries the order out: what an operation on positions cannot do shows when it is made.
 std::optional<std::uint64_t> try_order(const Plan& plan) {
   const auto samples = sample_order(plan, {})->size();
@@ -113,13 +111,13 @@ class BeforeCheck {
     if (plan_.find<Batch>() == nullptr) return;
     if (plan_.stream() != nullptr)
       refuse("repeat after batch: the samples of a stream come once, so there is no second pass");
-    if (is_endless(plan_))
+    const order::OrderPtr samples = sample_order(plan_, {});
+    if (!samples->size())
       refuse("repeat after batch: the samples are endless already, nothing would follow");
-    if (!sample_order(plan_, {})->epochs())
+    if (!samples->epochs())
       refuse(
           "repeat after batch: the samples have an endless repeat in them, so a second pass would "
-          "have no epoch numbers: "
-          "leave the inner repeat out, or give it a number of times");
+          "have no epoch numbers: leave the inner repeat out, or give it a number of times");
   }
   void operator()(const Map& map) const {
     if (plan_.find<Batch>() != nullptr)

@@ -1,5 +1,5 @@
-// core/process: the process around a run: its clock, which one of several it is, its threads, what it agrees on with the others, waiting
-// that can be ended, and files that are replaced whole.
+// core/process: the process around a run: its clock, which one of several it is, its threads, what it agrees on with the
+// others, waiting that can be ended, and files that are replaced whole.
 #pragma once
 
 #include <chrono>

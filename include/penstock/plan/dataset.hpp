@@ -117,7 +117,8 @@ class Dataset {
   /// before every operation that changes the samples or their order from epoch to epoch.
   ///
   /// With two parts the number of samples in each, in all and of each class of `by`, is its fraction to within one sample; with
-  /// three to within two, with more to within a few. With `group` the fractions are those of the samples to within about the largest group.
+  /// three to within two, with more to within a few. With `group` the fractions are those of the samples to within about the
+  /// largest group.
   ///
   /// Memory  8 bytes a sample, in the lists of all parts together; 28 more during the call, 32 with `by`
   /// Errors  std::invalid_argument  fractions that are not above 0, or do not add up to 1; a part without samples; not one class
@@ -277,7 +278,8 @@ class Dataset {
 };
 
 /// Mixes the samples of several `datasets` by fixed weights, each in its own order: in blocks of at most 1,024 samples, of
-/// which each has its share, so shares are rounded to 1/1024 where need be. A sample's identity says which it came from. Where all that follows is batch, Loader::set_weights may change the weights.
+/// which each data set has its share, so shares are rounded to 1/1024 where need be. A sample's identity says which it came
+/// from. Where all that follows is batch, Loader::set_weights may change the weights.
 ///
 /// Errors  std::invalid_argument  none, one that has a batch, or samples that differ in a field;
 ///         weights that do not fit, or one whose share is below 1/2048
