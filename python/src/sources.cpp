@@ -23,6 +23,11 @@ struct PythonClass<ExampleField> {
   static constexpr const char* kByPosition[] = {"name", "features"};
 };
 template <>
+struct PythonClass<ParquetColumn> {
+  static constexpr const char* kName = "ParquetColumn";
+  static constexpr const char* kByPosition[] = {"name", "column"};
+};
+template <>
 struct PythonClass<ArrayField> {
   static constexpr const char* kName = "ArrayField";
   static constexpr const char* kByPosition[] = {"path"};
@@ -62,6 +67,44 @@ struct PythonValue<std::vector<ArrayField>> {
       fields.push_back(std::move(field));
     }
     return fields;
+  }
+};
+
+/// The columns of a table: names, or ParquetColumns; one, or several.
+template <>
+struct PythonValue<std::vector<ParquetColumn>> {
+  static std::string type() {
+    return "str | collections.abc.Sequence[str | ParquetColumn] | None";
+  }
+  static std::string returned() { return "list[ParquetColumn]"; }
+  static std::string text(const std::vector<ParquetColumn>&) { return "None"; }
+  /// Errors  nb::type_error  something else
+  static std::vector<ParquetColumn> value(nb::handle given, const char*) {
+    if (given.is_none()) return {};
+    const auto refuse = [](nb::handle found) {
+      throw nb::type_error(("columns: expected names of columns, such as ['image', 'label'], or "
+                            "ParquetColumns, found " +
+                            repr_of(found))
+                               .c_str());
+    };
+    std::vector<ParquetColumn> columns;
+    const auto add = [&](nb::handle one) {
+      ParquetColumn column;
+      if (nb::isinstance<nb::str>(one))
+        column.name = nb::cast<std::string>(one);
+      else if (!nb::try_cast(one, column))
+        refuse(one);
+      columns.push_back(std::move(column));
+    };
+    if (nb::isinstance<nb::str>(given) || nb::isinstance<ParquetColumn>(given)) {
+      add(given);
+      return columns;
+    }
+    if (PySequence_Check(given.ptr()) == 0 || nb::isinstance<nb::bytes>(given)) refuse(given);
+    for (const nb::handle one : nb::iter(given)) add(one);
+    if (columns.empty())
+      throw nb::type_error("columns is empty: name at least one, or leave it out for all");
+    return columns;
   }
 };
 
@@ -224,6 +267,7 @@ void bind_sources(nb::module_& module) {
       });
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
+  def_struct<ParquetColumn>(module);
   def_struct<ArrayField>(module);
 
   def(module, calls::source_images());
@@ -234,6 +278,7 @@ void bind_sources(nb::module_& module) {
       {"labels"});
   def(module, calls::source_webdataset());
   def(module, calls::source_tfrecord());
+  def(module, calls::source_parquet());
   def(module, calls::source_token_files());
   def(module, calls::source_megatron());
   def(module, calls::source_documents().with(

@@ -316,6 +316,9 @@ Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
 Dataset tfrecord(const ShardPaths& files, TfRecordOptions options) {
   return Dataset(source::tfrecord(files, std::move(options)));
 }
+Dataset parquet(const ShardPaths& files, ParquetOptions options) {
+  return Dataset(source::parquet(files, std::move(options)));
+}
 Dataset arrays(std::vector<ArrayField> fields) {
   return Dataset(source::arrays(std::move(fields)));
 }

@@ -95,6 +95,21 @@ SourcePtr make(TfRecordArguments all) {
   return tfrecord(std::move(all.files), std::move(all.options));
 }
 
+struct ParquetArguments {
+  static constexpr const char* kName = "parquet";
+  std::vector<std::string> files;
+  ParquetOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ParquetArguments& all) {
+  visit.required("files", all.files);
+  visit_fields(visit, all.options);
+  visit_storage(visit, all.files, all.options.storage);
+}
+SourcePtr make(ParquetArguments all) {
+  return parquet(std::move(all.files), std::move(all.options));
+}
+
 struct ArraysArguments {
   static constexpr const char* kName = "arrays";
   std::vector<ArrayField> fields;
@@ -186,6 +201,10 @@ Description describe_tfrecord(const ShardPaths& files, const TfRecordOptions& op
   return core::describe_call(TfRecordArguments{all_absolute(files.as_given()), options});
 }
 
+Description describe_parquet(const ShardPaths& files, const ParquetOptions& options) {
+  return core::describe_call(ParquetArguments{all_absolute(files.as_given()), options});
+}
+
 Description describe_arrays(const std::vector<ArrayField>& fields) {
   ArraysArguments all{fields};
   for (ArrayField& field : all.fields) field.path = absolute(field.path.string());
@@ -217,7 +236,7 @@ Description describe_zip(const std::vector<Description>& parts) {
 
 std::map<std::string, MakeSource> makers_of_sources() {
   return makers_of<ImageFolderArguments, FilesArguments, WebDatasetArguments, TfRecordArguments,
-                   ArraysArguments, TokenFilesArguments, MegatronArguments, NumbersArguments>();
+                   ParquetArguments, ArraysArguments, TokenFilesArguments, MegatronArguments, NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

@@ -14,6 +14,7 @@
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
+#include <penstock/source/tables.hpp>
 #include <penstock/source/tokens.hpp>
 
 namespace penstock::source {
@@ -26,6 +27,7 @@ namespace penstock::source {
                                               const WebDatasetOptions& options);
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,
                                             const TfRecordOptions& options);
+[[nodiscard]] Description describe_parquet(const ShardPaths& files, const ParquetOptions& options);
 [[nodiscard]] Description describe_arrays(const std::vector<ArrayField>& fields);
 [[nodiscard]] Description describe_token_files(const ShardPaths& files,
                                                const TokenFileOptions& options);

@@ -20,6 +20,7 @@
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
+#include <penstock/source/tables.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/source/tokens.hpp>
@@ -303,6 +304,7 @@ class Dataset {
 [[nodiscard]] Dataset files(const std::vector<std::string>& paths, FilesOptions options = {});
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
+[[nodiscard]] Dataset parquet(const ShardPaths& files, ParquetOptions options = {});
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
 [[nodiscard]] Dataset memory(std::vector<Column> columns);
 [[nodiscard]] Dataset token_files(const ShardPaths& files, const TokenFileOptions& options = {});

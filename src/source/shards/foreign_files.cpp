@@ -41,11 +41,12 @@ constexpr std::string_view kUnpack =
 constexpr std::string_view kNoReader =
     "no source reads it: open it with the package that it is of, and give the items to "
     "penstock.Dataset(), or write them with TarWriter";
-constexpr std::array<Format, 11> kFormats{{
+constexpr std::array<Format, 12> kFormats{{
     {".zip", "a zip archive", kUnpack},
     {".7z", "a 7z archive", kUnpack},
     {".rar", "a rar archive", kUnpack},
-    {".parquet", "a Parquet file", kNoReader},
+    {".parquet", "a Parquet file", "read it with parquet()"},
+    {".parq", "a Parquet file", "read it with parquet()"},
     {".arrow", "an Arrow file", kNoReader},
     {".feather", "an Arrow file", kNoReader},
     {".mds", "a shard of MosaicML's streaming", kNoReader},

@@ -62,6 +62,14 @@ enum class SectionId : std::uint32_t {
   checksums = 40,  // one CRC-32C per record; not written or checked yet
   record_ends = 50,
   found_with = 51,
+  footer = 60,
+  page_groups = 61,
+  page_columns = 62,
+  page_kinds = 63,
+  page_begins = 64,
+  page_bytes = 65,
+  page_first_rows = 66,
+  page_rows = 67,
 };
 
 // One entry of the table. Text is a section of width 1 and base 0.
@@ -229,6 +237,16 @@ std::vector<std::byte> ShardIndex::encode(ShardKind kind, const ShardStamp& stam
   body.add(SectionId::damage_kinds, damages, [](const Damage& d) { return d.kind; });
   body.add(SectionId::record_ends, contents.record_ends);
   if (!contents.found_with.empty()) body.add(SectionId::found_with, contents.found_with);
+  if (!contents.footer.empty()) body.add(SectionId::footer, contents.footer);
+  const std::span<const IndexedPage> pages = contents.pages;
+  body.add(SectionId::page_groups, pages, [](const IndexedPage& page) { return page.group; });
+  body.add(SectionId::page_columns, pages, [](const IndexedPage& page) { return page.column; });
+  body.add(SectionId::page_kinds, pages, [](const IndexedPage& page) { return page.kind; });
+  body.add(SectionId::page_begins, pages, [](const IndexedPage& page) { return page.begin; });
+  body.add(SectionId::page_bytes, pages, [](const IndexedPage& page) { return page.bytes; });
+  body.add(SectionId::page_first_rows, pages,
+           [](const IndexedPage& page) { return page.first_row; });
+  body.add(SectionId::page_rows, pages, [](const IndexedPage& page) { return page.rows; });
   const std::uint64_t content_hash = body.hash();
   const std::span<const Hint> hints = contents.hints;
   body.add(SectionId::hint_records, hints, [](const Hint& hint) { return hint.record; });
@@ -295,7 +313,7 @@ ShardIndex ShardIndex::of_encoded(std::span<const std::byte> file) {
 }
 
 bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t sections) {
-  const std::array<std::pair<SectionId, PackedColumn*>, 16> columns{{
+  const std::array<std::pair<SectionId, PackedColumn*>, 23> columns{{
       {SectionId::record_ends, &record_ends_},
       {SectionId::key_ends, &key_ends_},
       {SectionId::member_ends, &member_ends_},
@@ -312,6 +330,13 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
       {SectionId::hint_ats, &hint_ats_},
       {SectionId::hint_kinds, &hint_kinds_},
       {SectionId::remarks, &remarks_},
+      {SectionId::page_groups, &page_groups_},
+      {SectionId::page_columns, &page_columns_},
+      {SectionId::page_kinds, &page_kinds_},
+      {SectionId::page_begins, &page_begins_},
+      {SectionId::page_bytes, &page_bytes_},
+      {SectionId::page_first_rows, &page_first_rows_},
+      {SectionId::page_rows, &page_rows_},
   }};
   if (sections > body.size() / sizeof(Section)) return false;
   for (std::uint32_t i = 0; i < sections; ++i) {
@@ -333,6 +358,7 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
     if (section.id == SectionId::key_bytes) key_text_ = text;
     if (section.id == SectionId::extension_bytes) extension_text_ = text;
     if (section.id == SectionId::found_with) found_with_ = text;
+    if (section.id == SectionId::footer) footer_ = text;
     if (section.id == SectionId::label_name) labels_[section.part].name = text;
     if (section.id == SectionId::label_states) labels_[section.part].labels.states = column;
     if (section.id == SectionId::label_values) labels_[section.part].labels.values = column;
@@ -343,15 +369,19 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
   const std::uint64_t members = member_begins_.size();
   const std::uint64_t damages = damage_records_.size();
   const std::uint64_t hints = hint_records_.size();
+  const std::uint64_t pages = page_begins_.size();
+  const bool is_parquet = kind_ == ShardKind::parquet;
   const auto one_each = [](const PackedColumn& column, std::uint64_t count) {
     return column.size() == count;
   };
   // Of each kind of things one column has another number for each, so there are no more than the file has room for:
-  // no count makes a reader go on for ever. Each record has a member, or damage.
+  // no count makes a reader go on for ever. Each record has a member, or damage; those of tables need none: their footer
+  // says how many there are.
   const bool has_room = record_ends_.may_differ() && member_begins_.may_differ() &&
                         damage_records_.may_differ() && extension_ends_.size() <= members &&
                         (hint_records_.may_differ() || hint_ats_.may_differ()) &&
-                        (kind_ == ShardKind::tokens || records_ <= members + damages);
+                        page_begins_.may_differ() && (!is_parquet || member_ends_.may_differ()) &&
+                        (kind_ == ShardKind::tokens || is_parquet || records_ <= members + damages);
   // Nor do members and hints that belong to many records, or come again and again; and documents end one behind the other.
   const bool is_ordered = has_room && never_falls(member_ends_) && never_falls(damage_records_) &&
                           never_falls(hint_records_) && never_falls(record_ends_);
@@ -359,11 +389,15 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
          (kind_ == ShardKind::tokens
               ? one_each(record_ends_, records_)
               : one_each(member_ends_, records_) ||
+                    (is_parquet && member_ends_.size() == 0 && members == 0) ||
                     (member_ends_.size() == 0 && one_each(member_begins_, records_))) &&
          one_each(member_bytes_, members) && one_each(member_extensions_, members) &&
          one_each(member_flags_, members) && one_each(damage_begins_, damages) &&
          one_each(damage_ends_, damages) && one_each(damage_kinds_, damages) &&
          one_each(hint_ats_, hints) && one_each(hint_kinds_, hints) &&
+         one_each(page_groups_, pages) && one_each(page_columns_, pages) &&
+         one_each(page_kinds_, pages) && one_each(page_bytes_, pages) &&
+         one_each(page_first_rows_, pages) && one_each(page_rows_, pages) &&
          (remarks_.size() == 0 || one_each(remarks_, numbers_of({}).size())) &&
          std::all_of(labels_.begin(), labels_.end(), [&](const NamedLabels& named) {
            return one_each(named.labels.states, records_) &&
@@ -376,7 +410,8 @@ std::string_view ShardIndex::key(std::uint64_t record) const noexcept {
 }
 
 ShardIndex::Range ShardIndex::members(std::uint64_t record) const noexcept {
-  if (member_ends_.size() == 0) return {record, record + 1};
+  if (member_ends_.size() == 0)
+    return kind_ == ShardKind::parquet ? Range{} : Range{record, record + 1};
   const std::uint64_t first = record == 0 ? 0 : member_ends_[record - 1];
   const std::uint64_t last = member_ends_[record];
   return first <= last && last <= member_begins_.size() ? Range{first, last} : Range{};
@@ -393,6 +428,19 @@ Member ShardIndex::member(std::uint64_t number) const noexcept {
     member.begin = member.bytes = 0;
   }
   return member;
+}
+
+IndexedPage ShardIndex::page(std::uint64_t number) const noexcept {
+  IndexedPage page{.group = page_groups_[number],
+                   .column = page_columns_[number],
+                   .kind = static_cast<IndexedPage::Kind>(page_kinds_[number]),
+                   .begin = page_begins_[number],
+                   .bytes = page_bytes_[number],
+                   .first_row = page_first_rows_[number],
+                   .rows = page_rows_[number]};
+  if (page.begin > stamp_.bytes || page.bytes > stamp_.bytes - page.begin)
+    page.begin = page.bytes = 0;
+  return page;
 }
 
 std::string_view ShardIndex::extension(std::uint64_t number) const noexcept {

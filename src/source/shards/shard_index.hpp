@@ -21,7 +21,7 @@
 
 namespace penstock::source {
 
-enum class ShardKind : std::uint32_t { tar = 1, tfrecord = 2, tokens = 3 };
+enum class ShardKind : std::uint32_t { tar = 1, tfrecord = 2, tokens = 3, parquet = 4 };
 
 /// What tells whether a shard is still the one that was indexed.
 using ShardStamp = storage::FileStamp;
@@ -79,6 +79,22 @@ struct Member {
   bool own_name = true;         ///< and this name, as far as it has room for it
 };
 
+/// A page of a column of a Parquet file, and the rows that begin in it.
+struct IndexedPage {
+  enum class Kind : std::uint8_t {
+    values,      ///< to be decoded
+    ranges,      ///< its values are members of their records
+    dictionary,  ///< of the values of the same column and row group
+  };
+  std::uint64_t group = 0;   ///< number of its row group
+  std::uint64_t column = 0;  ///< number of its column
+  Kind kind = Kind::values;
+  std::uint64_t begin = 0;  ///< of its header
+  std::uint64_t bytes = 0;  ///< with its header
+  std::uint64_t first_row = 0;  ///< in its row group
+  std::uint64_t rows = 0;
+};
+
 /// What is known of a record's label.
 enum class LabelState : std::uint8_t {
   missing,  ///< the record has no such member or feature
@@ -104,6 +120,9 @@ struct ShardContents {
   /// Of tokens: where each record ends, in tokens; there are no members. What the records were found with.
   std::vector<std::uint64_t> record_ends;
   std::string found_with;
+  /// Of Parquet: the file's footer, and its pages, group by group and column by column.
+  std::string footer;
+  std::vector<IndexedPage> pages;
 };
 
 /// The index of one shard. Packed: about 7 bytes for a TFRecord; for a sample of a tar file the
@@ -157,6 +176,11 @@ class ShardIndex {
     return record_ends_[record];
   }
   [[nodiscard]] std::string_view found_with() const noexcept { return found_with_; }
+  /// Of Parquet.
+  [[nodiscard]] std::string_view footer() const noexcept { return footer_; }
+  [[nodiscard]] std::uint64_t pages() const noexcept { return page_begins_.size(); }
+  /// It lies within the file.
+  [[nodiscard]] IndexedPage page(std::uint64_t number) const noexcept;
   [[nodiscard]] std::string_view key(std::uint64_t record) const noexcept;
   [[nodiscard]] Range members(std::uint64_t record) const noexcept;
   [[nodiscard]] Member member(std::uint64_t number) const noexcept;
@@ -188,6 +212,14 @@ class ShardIndex {
   std::string_view key_text_;
   std::string_view extension_text_;
   std::string_view found_with_;
+  std::string_view footer_;
+  PackedColumn page_groups_;
+  PackedColumn page_columns_;
+  PackedColumn page_kinds_;
+  PackedColumn page_begins_;
+  PackedColumn page_bytes_;
+  PackedColumn page_first_rows_;
+  PackedColumn page_rows_;
   PackedColumn record_ends_;
   PackedColumn key_ends_;
   PackedColumn member_ends_;

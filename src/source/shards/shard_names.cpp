@@ -23,6 +23,11 @@ bool is_numbered(std::string_view name) noexcept {
 
 bool is_tar_name(std::string_view name) { return core::lower_case(name).ends_with(".tar"); }
 
+bool is_parquet_name(std::string_view name) {
+  const std::string lower = core::lower_case(name);
+  return lower.ends_with(".parquet") || lower.ends_with(".parq");
+}
+
 bool is_tfrecord_name(std::string_view name) noexcept {
   return name.ends_with(".tfrecord") || name.ends_with(".tfrecords") || name.ends_with(".tfrec") ||
          name.ends_with(".record") || is_numbered(name);

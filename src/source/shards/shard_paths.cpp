@@ -238,7 +238,9 @@ class Finder {
 
   // A name that looks compressed may be that of a plain file, which the source finds out.
   void add_file(const std::string& path) {
-    if (const auto foreign = describe_foreign(path); foreign && !is_compressed_name(path))
+    const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+    if (const auto foreign = describe_foreign(path);
+        foreign && !is_compressed_name(path) && !is_shard_(name))
       throw Error(fmt::format("{} is {}", path, *foreign));
     shards.push_back(path);
   }

@@ -1,0 +1,104 @@
+// source/tables: rows of Parquet files, as the Hugging Face Hub has them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <penstock/core/export.hpp>
+#include <penstock/core/fields.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/source/shards.hpp>
+#include <penstock/source/source.hpp>
+#include <penstock/storage/object_storage.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+
+/// One field of the rows, made of one column of the table.
+struct ParquetColumn {
+  std::string name;  ///< the field's name
+  /// the column's name, "" for that of the field; "address.city" is a part of a struct. A struct of bytes and path, which is
+  /// an image or audio of Hugging Face, stands for its bytes
+  std::string column{};
+  /// how many values a list has, (768,), or what each of its rows has, (None, 4); of bytes (n,), how many there are. (): any
+  /// number of values, or of bytes, or one number
+  Shape shape{};
+  /// whether a row in which the value is null is a fault; if not, the field is then u8 [0], an empty list, or
+  /// `default_value`
+  bool required = true;
+  double default_value = 0;  ///< what a number that is null, or missing in a list, is where it is not required
+  /// the name of one more field, i64 [?]: the lengths of a list's texts or bytes, which the field itself has concatenated
+  std::string lengths{};
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ParquetColumn& column) {
+  visit.required("name", column.name);
+  visit("column", column.column);
+  visit("shape", column.shape);
+  visit("required", column.required);
+  visit("default_value", column.default_value);
+  visit("lengths", column.lengths);
+}
+
+struct ParquetOptions {
+  /// the fields of a record, each made of one column; none: all columns, those in structs under dotted names
+  std::vector<ParquetColumn> columns{};
+  /// a row whose fields take more is a fault, so that one row cannot take all memory
+  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
+  /// memory for pages that are decompressed and decoded, which later rows of the same pages use again
+  std::uint64_t page_cache_bytes = std::uint64_t{256} << 20;
+  IndexOptions index{};
+  ObjectStorageOptions storage{};  ///< for s3:// paths
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ParquetOptions& options) {
+  // `storage`: as in ImageFolderOptions.
+  visit("columns", options.columns);
+  visit("max_record_bytes", options.max_record_bytes);
+  visit.speed("page_cache_bytes", options.page_cache_bytes);
+  visit.object("index", options.index);
+}
+
+namespace source {
+
+/// Rows of Parquet files, read at random through an index, in the order of the files and, in each, of its rows. `files` is a
+/// path, a folder, a pattern, or a list of these; in a folder those files are taken whose names end in .parquet or .parq.
+/// All files must have the columns, with the same types, and where Hugging Face's metadata name the classes of the field
+/// "label", the same classes in the same order.
+///
+/// What a column becomes:
+/// - integers, floats and booleans are numbers of the same type, []; dates, times and timestamps are the integers that they
+///   are stored as, in the column's unit;
+/// - texts and bytes are u8 [?], bytes of one size u8 [n];
+/// - a list of numbers is [?], or the shape that its ParquetColumn gives; one of texts or bytes needs `lengths`;
+/// - a struct of `bytes` and `path` is its bytes, u8 [?]; any other is its parts, "box.left" and so on, which lists of
+///   structs have, too, each as a list.
+///
+/// Decimals, INT96, lists of lists, and files with encryption or LZ4, Brotli or LZO pages are refused by name.
+///
+/// A value in an uncompressed page of texts or bytes, which is how Hugging Face writes images, is one read of its own bytes.
+/// Of all other pages the whole is read, decompressed and decoded at the first row that needs it, and kept within
+/// page_cache_bytes: rows in their order, or a table that fits, decode each page once. Under a full shuffle of a table that
+/// is much larger, each row decodes its page again.
+///
+/// What the index says of a row, lengths and labels, is compared with the file when the row is read: where they differ the
+/// row is a fault. So is one that is null where a value is required, or whose page is damaged; no other row moves.
+///
+/// A row's key is "file.parquet:17", and its label the value of the field "label", if that is an integer. The
+/// fingerprint covers the columns, and the files' names, sizes, footers and pages, but neither the folders that they are in
+/// nor the values.
+///
+/// Shapes  as above, in the order of `columns`, or of the table
+/// Units   about 8 bytes for each value of an uncompressed column of texts or bytes, and for each row of the label, in
+///         memory and in the index
+/// Errors  std::invalid_argument  no file, a column without a name, or a name used twice; max_record_bytes = 0
+///         Error                  a file is missing, is no Parquet file, cannot be read when it needs to be indexed, or
+///                                changes at that time; a column is missing, differs between files, or has something that
+///                                is refused
+/// Faults  as above; or the file is gone, cannot be read, or was changed since; the row is larger than max_record_bytes
+[[nodiscard]] SourcePtr parquet(const ShardPaths& files, ParquetOptions options = {});
+
+}  // namespace source
+}  // namespace penstock

@@ -1,0 +1,94 @@
+// source/parquet/page_cache: decoded pages that several rows need, the last used of them within a budget.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <penstock/core/error.hpp>
+
+namespace penstock::source {
+
+/// Keeps what was made for a key. Of several threads that ask for the same one makes it, and the others wait.
+///
+/// Threads  any number at once.
+template <class T>
+class PageCache {
+ public:
+  struct Key {
+    std::uint64_t file = 0;
+    std::uint64_t page = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+
+  explicit PageCache(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  /// What `make` returned for the key, now or before: a Result<std::shared_ptr<const T>>. `bytes_of` says what it takes. A
+  /// fault is not kept: the next that asks tries again.
+  template <class Make, class BytesOf>
+  [[nodiscard]] Result<std::shared_ptr<const T>> get(const Key& key, const Make& make,
+                                                     const BytesOf& bytes_of) {
+    const std::shared_ptr<Entry> entry = find(key);
+    const std::lock_guard making(entry->mutex);
+    if (entry->value) return entry->value;
+    Result<std::shared_ptr<const T>> made = make();
+    if (made) {
+      entry->value = *made;
+      keep(key, entry, bytes_of(**made));
+    }
+    return made;
+  }
+
+ private:
+  struct Entry {
+    std::mutex mutex;  // held while it is made
+    std::shared_ptr<const T> value;
+  };
+  struct Kept {
+    std::shared_ptr<Entry> entry;
+    std::uint64_t bytes = 0;
+    std::optional<typename std::list<Key>::iterator> place;  // in used_; none while it is made
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return std::hash<std::uint64_t>()(key.page * 0x9E3779B97F4A7C15U ^ key.file);
+    }
+  };
+
+  std::shared_ptr<Entry> find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    Kept& kept = all_[key];
+    if (!kept.entry) kept.entry = std::make_shared<Entry>();
+    if (kept.place) used_.splice(used_.begin(), used_, *kept.place);
+    return kept.entry;
+  }
+
+  // What was used longest ago goes; what is in use lives on where it is used.
+  void keep(const Key& key, const std::shared_ptr<Entry>& entry, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = all_.find(key);
+    if (found == all_.end() || found->second.entry != entry || found->second.place) return;
+    used_.push_front(key);
+    found->second.place = used_.begin();
+    found->second.bytes = bytes;
+    bytes_ += bytes;
+    while (bytes_ > most_bytes_ && !used_.empty()) {
+      const auto oldest = all_.find(used_.back());
+      bytes_ -= oldest->second.bytes;
+      all_.erase(oldest);
+      used_.pop_back();
+    }
+  }
+
+  std::uint64_t most_bytes_;
+  std::mutex mutex_;
+  std::unordered_map<Key, Kept, Hash> all_;
+  std::list<Key> used_;  // the last used first
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace penstock::source

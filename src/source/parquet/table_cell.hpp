@@ -1,0 +1,54 @@
+// source/parquet/table_cell: what a row has in one column, and its values as a field has them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "src/source/parquet/page_rows.hpp"
+#include "src/source/parquet/table_fields.hpp"
+
+namespace penstock::source {
+
+/// Writes a number, which the type can hold.
+void fill_number(DType dtype, double value, std::byte* to) noexcept;
+
+/// A number of an integer type; of u64 what it is in two's complement.
+[[nodiscard]] std::int64_t integer_of(DType dtype, const std::byte* at) noexcept;
+
+/// A row's values in a column: a number, a text, or the elements of a list, which may lie in several pages.
+struct ParquetCell {
+  struct Part {
+    std::shared_ptr<const ParquetPageRows> page;
+    ParquetPiece piece;
+  };
+  struct Count {
+    std::uint64_t elements = 0;
+    bool has_null = false;
+  };
+  std::vector<Part> parts;
+  std::uint64_t offset = 0;  ///< of the page that it begins in
+
+  [[nodiscard]] bool is_null(const ParquetField& field) const noexcept;
+  /// Of a list, nulls included; 1 for a number.
+  [[nodiscard]] Count count_elements(const ParquetField& field) const;
+  /// Copies all numbers, with default_value for those that are null. False if one is out of the range of the type.
+  [[nodiscard]] bool copy_numbers(const ParquetField& field, std::span<std::byte> out) const;
+  /// Calls use(value, true) for each value, and use({}, false) for each element of a list that is null.
+  template <class Use>
+  void for_each(const ParquetField& field, const Use& use) const {
+    for (const Part& part : parts) {
+      std::uint32_t value = part.piece.first_value;
+      for (std::uint32_t slot = part.piece.first_slot; slot < part.piece.last_slot; ++slot) {
+        const std::uint8_t level = part.page->definition(slot, field.max_definition);
+        if (level == field.max_definition)
+          use(part.page->values()[value++], true);
+        else if (field.is_list && level >= field.list_definition)
+          use(std::span<const std::byte>(), false);
+      }
+    }
+  }
+};
+
+}  // namespace penstock::source

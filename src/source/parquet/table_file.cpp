@@ -1,0 +1,393 @@
+#include "src/source/parquet/table_file.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <ranges>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+
+#include "src/source/parquet/chunk_scan.hpp"
+#include "src/source/shards/shard_set.hpp"
+
+namespace penstock::source {
+
+namespace {
+
+constexpr std::string_view kLengthsOf = "lengths of ";
+
+[[noreturn]] void throw_error(const Fault& fault) {
+  throw Error(fmt::format("{}: {} (byte {})", fault.file, fault.reason, fault.offset));
+}
+
+ParquetRead read_through(FileWindow& file) {
+  return [&file](std::uint64_t offset, std::uint64_t bytes) -> Result<std::span<const std::byte>> {
+    return file.at(offset, static_cast<std::size_t>(bytes));
+  };
+}
+
+// More rows than any writer makes of so few bytes; what takes memory for each row is checked against it.
+bool are_too_many(std::uint64_t rows, std::uint64_t file_bytes) noexcept {
+  constexpr std::uint64_t kMostAByte = 4096;
+  return rows / kMostAByte > file_bytes;
+}
+
+// What one label column of the index says of each row, of which some may not be known.
+class LabelColumn {
+ public:
+  LabelColumn(std::string name, std::uint64_t rows) {
+    labels_.name = std::move(name);
+    labels_.states.assign(static_cast<std::size_t>(rows), LabelState::unreadable);
+    labels_.values.assign(static_cast<std::size_t>(rows), 0);
+  }
+  void set(std::uint64_t row, std::optional<std::int64_t> value) {
+    if (row >= labels_.states.size()) return;
+    labels_.states[row] = value ? LabelState::known : LabelState::missing;
+    labels_.values[row] = value.value_or(0);
+  }
+  // Of a list that goes on in another page.
+  void add(std::uint64_t row, std::int64_t more) {
+    if (row < labels_.states.size() && labels_.states[row] == LabelState::known)
+      labels_.values[row] += more;
+  }
+  [[nodiscard]] ShardContents::Labels take() { return std::move(labels_); }
+
+ private:
+  ShardContents::Labels labels_;
+};
+
+// Nothing of what is no integer, or more than 2^63-1.
+std::optional<std::int64_t> integer_of(const ParquetLeaf& leaf, std::span<const std::byte> value) {
+  const bool is_signed =
+      leaf.logical.meaning != ParquetMeaning::integer || leaf.logical.is_signed;
+  if (leaf.type == ParquetType::int32) {
+    const auto number = load_little_endian<std::int32_t>(value);
+    return is_signed ? number : std::int64_t{static_cast<std::uint32_t>(number)};
+  }
+  if (leaf.type != ParquetType::int64) return std::nullopt;
+  const auto number = load_little_endian<std::int64_t>(value);
+  if (!is_signed && number < 0) return std::nullopt;
+  return number;
+}
+
+class TableScan {
+ public:
+  TableScan(FileWindow& file, const std::string& path, std::span<const std::string> labels)
+      : path_(path), read_(read_through(file)), footer_(open_parquet_footer(file, path)) {
+    if (are_too_many(footer_.rows, file.file_bytes()))
+      throw Error(fmt::format(
+          "{}: the footer says that there are {} rows, more than {} bytes are likely to hold", path,
+          footer_.rows, file.file_bytes()));
+    for (const std::string& label : labels) add_label(label);
+    values_.resize(footer_.schema.leaves.size());
+    std::uint64_t first_row = 0;
+    for (std::size_t group = 0; group < footer_.row_groups.size(); ++group) {
+      for (std::uint32_t leaf = 0; leaf < footer_.schema.leaves.size(); ++leaf)
+        scan(group, leaf, first_row);
+      first_row += footer_.row_groups[group].rows;
+    }
+  }
+
+  ScannedShard take() {
+    ScannedShard scanned{.records = footer_.rows, .contents = {}};
+    scanned.contents.pages = std::move(pages_);
+    for (Wanted& wanted : wanted_) scanned.contents.labels.push_back(wanted.column.take());
+    merge_values(scanned.contents);
+    return scanned;
+  }
+
+ private:
+  struct Wanted {
+    std::uint32_t leaf = 0;
+    bool is_lengths = false;
+    LabelColumn column;
+  };
+  struct Value {
+    std::uint64_t row = 0;
+    ParquetRange range;
+  };
+
+  void add_label(const std::string& label) {
+    const bool is_lengths = label.starts_with(kLengthsOf);
+    const std::string path = is_lengths ? label.substr(kLengthsOf.size()) : label;
+    const ParquetLeaf* const leaf = footer_.schema.find(path);
+    if (leaf == nullptr) return;  // the file is refused later, with a message that names the column
+    wanted_.push_back({.leaf = static_cast<std::uint32_t>(leaf - footer_.schema.leaves.data()),
+                       .is_lengths = is_lengths,
+                       .column = LabelColumn(label, footer_.rows)});
+  }
+
+  // Finds the pages of a column, and what is asked of them.
+  void scan(std::size_t group, std::uint32_t number, std::uint64_t first_row) {
+    const ParquetLeaf& leaf = footer_.schema.leaves[number];
+    const ParquetChunk& chunk = footer_.row_groups[group].chunks[number];
+    const std::uint64_t rows = footer_.row_groups[group].rows;
+    if (rows == 0 || chunk.is_encrypted || !chunk.other_file.empty()) return;
+    const Result<ParquetPages> found = scan_parquet_chunk(leaf, chunk, rows, read_, path_);
+    if (!found) return;  // the rows' faults say it when they are read
+    const auto add = [&](const ParquetPage& page, IndexedPage::Kind kind) {
+      pages_.push_back({.group = group,
+                        .column = number,
+                        .kind = kind,
+                        .begin = page.offset,
+                        .bytes = page.end() - page.offset,
+                        .first_row = page.first_row,
+                        .rows = page.rows});
+    };
+    if (found->dictionary) add(*found->dictionary, IndexedPage::Kind::dictionary);
+    for (const ParquetPage& page : found->data)
+      add(page, add_values(leaf, chunk, number, page, first_row) ? IndexedPage::Kind::ranges
+                                                                 : IndexedPage::Kind::values);
+    for (Wanted& wanted : wanted_)
+      if (wanted.leaf == number) read_labels(wanted, chunk, *found, first_row);
+  }
+
+  // Whether each value of the page is found by itself.
+  bool add_values(const ParquetLeaf& leaf, const ParquetChunk& chunk, std::uint32_t number,
+                  const ParquetPage& page, std::uint64_t first_row) {
+    const bool is_plain = chunk.codec == ParquetCodec::uncompressed &&
+                          leaf.type == ParquetType::byte_array && leaf.max_repetition == 0 &&
+                          page.header.encoding == ParquetEncoding::plain;
+    if (!is_plain) return false;
+    const auto found = find_parquet_values(leaf, chunk.codec, page, read_, path_);
+    if (!found || found->levels.slots != page.rows) return false;
+    std::size_t value = 0;
+    for (std::uint64_t slot = 0; slot < found->levels.slots; ++slot) {
+      const bool is_there =
+          found->levels.definition.empty() || found->levels.definition[slot] == leaf.max_definition;
+      if (is_there)
+        values_[number].push_back({first_row + page.first_row + slot, found->values[value++]});
+    }
+    return true;
+  }
+
+  void read_labels(Wanted& wanted, const ParquetChunk& chunk, const ParquetPages& found,
+                   std::uint64_t first_row) {
+    const ParquetLeaf& leaf = footer_.schema.leaves[wanted.leaf];
+    ParquetValues dictionary;
+    if (found.dictionary) {
+      const IndexedPage page{.begin = found.dictionary->offset,
+                             .bytes = found.dictionary->end() - found.dictionary->offset};
+      const auto bytes = read_(page.begin, page.bytes);
+      if (!bytes) return;
+      auto decoded = decode_indexed_dictionary(leaf, chunk, page, *bytes, path_);
+      if (!decoded) return;
+      dictionary = std::move(*decoded);
+    }
+    for (const ParquetPage& place : found.data) {
+      const IndexedPage page{.begin = place.offset,
+                             .bytes = place.end() - place.offset,
+                             .first_row = place.first_row,
+                             .rows = place.rows};
+      const auto bytes = read_(page.begin, page.bytes);
+      if (!bytes) continue;
+      auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes->size());
+      std::ranges::copy(*bytes, memory.get());
+      const auto decoded = decode_indexed_page(leaf, chunk, page, std::move(memory),
+                                               found.dictionary ? &dictionary : nullptr, path_);
+      if (decoded) set_labels(wanted, leaf, *decoded, first_row + place.first_row);
+    }
+  }
+
+  void set_labels(Wanted& wanted, const ParquetLeaf& leaf, const ParquetPageRows& page,
+                  std::uint64_t first_row) const {
+    const std::uint8_t list_definition = parquet_list_definition(footer_.schema, leaf);
+    const auto elements = [&](const ParquetPiece& piece) {
+      std::int64_t count = 0;
+      for (std::uint32_t slot = piece.first_slot; slot < piece.last_slot; ++slot)
+        if (page.definition(slot, leaf.max_definition) >= list_definition) ++count;
+      return count;
+    };
+    if (wanted.is_lengths && first_row > 0)
+      wanted.column.add(first_row - 1, elements(page.leading()));
+    for (std::uint64_t row = 0; row < page.rows(); ++row) {
+      const ParquetPiece piece = page.row(row);
+      if (wanted.is_lengths) {
+        wanted.column.set(first_row + row, elements(piece));
+      } else {
+        const bool is_there = piece.first_value < piece.last_value;
+        wanted.column.set(first_row + row, is_there ? integer_of(leaf, page.values()[piece.first_value])
+                                                    : std::nullopt);
+      }
+    }
+  }
+
+  // Row by row, and in each column by column.
+  void merge_values(ShardContents& contents) {
+    std::vector<std::size_t> next(values_.size());
+    std::vector<std::uint32_t> used;
+    for (std::uint32_t leaf = 0; leaf < values_.size(); ++leaf)
+      if (!values_[leaf].empty()) used.push_back(leaf);
+    if (used.empty()) return;
+    for (const std::uint32_t leaf : used)
+      contents.extensions.push_back(footer_.schema.leaves[leaf].path);
+    contents.first_member_ends.reserve(static_cast<std::size_t>(footer_.rows));
+    for (std::uint64_t row = 0; row < footer_.rows; ++row) {
+      for (std::size_t i = 0; i < used.size(); ++i) {
+        const std::vector<Value>& values = values_[used[i]];
+        std::size_t& at = next[used[i]];
+        if (at == values.size() || values[at].row != row) continue;
+        contents.members.push_back({.begin = values[at].range.begin,
+                                    .bytes = values[at].range.bytes,
+                                    .extension = i});
+        ++at;
+      }
+      contents.first_member_ends.push_back(contents.members.size());
+    }
+  }
+
+  const std::string& path_;
+  ParquetRead read_;
+  ParquetFooter footer_;
+  std::vector<Wanted> wanted_;
+  std::vector<IndexedPage> pages_;
+  std::vector<std::vector<Value>> values_;  // of each leaf
+};
+
+// Header and body, which `bytes` begin with.
+Result<ParquetPageHeader> header_of(const IndexedPage& page, std::span<const std::byte> bytes,
+                                    const std::string& path) {
+  auto header = read_parquet_page_header(bytes, {.file = path, .offset = page.begin});
+  if (header && std::uint64_t{header->header_bytes} + header->packed_bytes == page.bytes)
+    return header;
+  return Fault{.reason = fmt::format("a page is no longer the one that was indexed: the file {}",
+                                     kDamagedOrChanged),
+               .file = path,
+               .offset = page.begin};
+}
+
+}  // namespace
+
+ParquetFooter open_parquet_footer(FileWindow& file, const std::string& path) {
+  const std::uint64_t bytes = file.file_bytes();
+  const std::uint64_t tail = std::min(bytes, kParquetTail);
+  const auto needed = parquet_footer_bytes(
+      file.at(bytes - tail, static_cast<std::size_t>(tail)), bytes, path);
+  if (!needed) throw_error(needed.fault());
+  auto footer = read_parquet_footer(file.at(bytes - *needed, static_cast<std::size_t>(*needed)),
+                                    bytes, path);
+  if (!footer) throw_error(footer.fault());
+  return std::move(*footer);
+}
+
+ParquetFooter read_first_footer(const std::string& path, const storage::Storage& storage) {
+  const auto file = storage.open(path);
+  if (!file) throw Error(fmt::format("cannot open the shard {}: {}", path, file.fault().reason));
+  FileWindow window(**file, path);
+  return open_parquet_footer(window, path);
+}
+
+std::string name_of_lengths(const std::string& leaf) { return std::string(kLengthsOf) + leaf; }
+
+ScannedShard scan_parquet(const storage::StoredFile& file, const std::string& path,
+                          std::span<const std::string> labels) {
+  FileWindow window(file, path);
+  ScannedShard scanned = TableScan(window, path, labels).take();
+  const std::uint64_t bytes = window.file_bytes();
+  const auto tail = window.at(bytes - kParquetTail, kParquetTail);
+  const auto needed = parquet_footer_bytes(tail, bytes, path);
+  if (!needed) throw_error(needed.fault());
+  const auto footer = window.at(bytes - *needed, static_cast<std::size_t>(*needed));
+  scanned.contents.footer.assign(reinterpret_cast<const char*>(footer.data()), footer.size());
+  return scanned;
+}
+
+Result<ParquetPageRows> decode_indexed_page(const ParquetLeaf& leaf, const ParquetChunk& chunk,
+                                            const IndexedPage& page,
+                                            std::shared_ptr<const std::byte[]> bytes,
+                                            const ParquetValues* dictionary,
+                                            const std::string& path) {
+  const std::span<const std::byte> all(bytes.get(), static_cast<std::size_t>(page.bytes));
+  const auto header = header_of(page, all, path);
+  if (!header) return header.fault();
+  const ParquetOrigin origin{.file = path, .offset = page.begin + header->header_bytes};
+  auto decoded = decode_parquet_page({.leaf = leaf,
+                                      .codec = chunk.codec,
+                                      .header = *header,
+                                      .bytes = all.subspan(header->header_bytes),
+                                      .origin = origin},
+                                     dictionary);
+  if (!decoded) return decoded.fault();
+  ParquetPageRows rows(std::move(*decoded), leaf.max_definition, std::move(bytes));
+  if (rows.rows() == page.rows) return rows;
+  return Fault{.reason = fmt::format("{} rows begin in a page, and the index of the file says {}: "
+                                     "the file {}",
+                                     rows.rows(), page.rows, kDamagedOrChanged),
+               .file = path,
+               .offset = page.begin};
+}
+
+Result<ParquetValues> decode_indexed_dictionary(const ParquetLeaf& leaf, const ParquetChunk& chunk,
+                                                const IndexedPage& page,
+                                                std::span<const std::byte> bytes,
+                                                const std::string& path) {
+  const auto header = header_of(page, bytes, path);
+  if (!header) return header.fault();
+  const ParquetOrigin origin{.file = path, .offset = page.begin + header->header_bytes};
+  return decode_parquet_dictionary({.leaf = leaf,
+                                    .codec = chunk.codec,
+                                    .header = *header,
+                                    .bytes = bytes.subspan(header->header_bytes),
+                                    .origin = origin});
+}
+
+ParquetTableFile::ParquetTableFile(const ShardIndex& index, std::span<const ParquetField> fields,
+                                   const std::string& path, const std::string& first_path) {
+  const std::string_view text = index.footer();
+  auto footer = read_parquet_footer(std::as_bytes(std::span(text)), index.stamp().bytes, path);
+  if (!footer) throw_error(footer.fault());
+  footer_ = std::move(*footer);
+  fields_ = find_parquet_fields(footer_.schema, fields, path, first_path);
+  std::uint64_t rows = 0;
+  for (const ParquetRowGroup& group : footer_.row_groups) group_ends_.push_back(rows += group.rows);
+  if (rows != index.records())
+    throw Error(fmt::format("{}: its index has {} rows, and its footer {}: the file {}", path,
+                            index.records(), rows, kDamagedOrChanged));
+  pages_.resize(fields_.size());
+  std::vector<std::vector<std::size_t>> users(footer_.schema.leaves.size());
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const ParquetLeaf* const leaf = footer_.schema.find(fields_[i].leaf);
+    leaves_.push_back(static_cast<std::uint32_t>(leaf - footer_.schema.leaves.data()));
+    users[leaves_.back()].push_back(i);
+    pages_[i].groups.resize(footer_.row_groups.size());
+  }
+  for (std::uint64_t number = 0; number < index.pages(); ++number) {
+    const IndexedPage page = index.page(number);
+    if (page.column >= users.size() || page.group >= footer_.row_groups.size()) continue;
+    for (const std::size_t field : users[static_cast<std::size_t>(page.column)]) {
+      ParquetColumnPages::Group& group = pages_[field].groups[static_cast<std::size_t>(page.group)];
+      if (page.kind == IndexedPage::Kind::dictionary) {
+        group.dictionary = number;
+      } else {
+        if (group.last == 0) group.first = number;
+        group.last = number + 1;
+      }
+    }
+  }
+}
+
+ParquetTableFile::Place ParquetTableFile::place(std::uint64_t row) const noexcept {
+  const auto end = std::ranges::upper_bound(group_ends_, row);
+  const auto group = static_cast<std::size_t>(end - group_ends_.begin());
+  return {group, row - (group == 0 ? 0 : group_ends_[group - 1])};
+}
+
+std::optional<std::uint64_t> ParquetTableFile::page_of(const ShardIndex& index, std::size_t field,
+                                                       const Place& place) const noexcept {
+  const ParquetColumnPages::Group& group = pages(field, place.group);
+  const auto numbers = std::views::iota(group.first, group.last);
+  const auto behind = std::ranges::partition_point(numbers, [&](std::uint64_t number) {
+    return index.page(number).first_row <= place.row;
+  });
+  if (behind == numbers.begin()) return std::nullopt;
+  const std::uint64_t number = *std::ranges::prev(behind);
+  const IndexedPage page = index.page(number);
+  const bool is_it = page.group == place.group && page.column == leaves_[field] && page.bytes > 0 &&
+                     place.row - page.first_row < page.rows;
+  return is_it ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace penstock::source

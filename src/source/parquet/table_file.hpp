@@ -1,0 +1,104 @@
+// source/parquet/table_file: a Parquet file that is read through an index: the index's scan, and the pages that it knows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/source/parquet/footer.hpp"
+#include "src/source/parquet/page_rows.hpp"
+#include "src/source/parquet/table_fields.hpp"
+#include "src/source/shards/file_window.hpp"
+#include "src/source/shards/index_files.hpp"
+
+namespace penstock::source {
+
+/// The footer of an open file.
+///
+/// Errors  Error  it is no Parquet file, is damaged, or cannot be read
+[[nodiscard]] ParquetFooter open_parquet_footer(FileWindow& file, const std::string& path);
+
+/// The same of a file that is not open.
+///
+/// Errors  Error  also if it cannot be opened
+[[nodiscard]] ParquetFooter read_first_footer(const std::string& path,
+                                              const storage::Storage& storage);
+
+/// The name under which an index keeps the lengths of a column's lists; that of its integers is the leaf's path itself.
+[[nodiscard]] std::string name_of_lengths(const std::string& leaf);
+
+/// The pages of all columns, and where the values of uncompressed columns of texts or bytes are. `labels` names columns of
+/// integers and of lists, as above. Of a column that is damaged the pages from there on are missing in its row group.
+///
+/// Errors  Error  as open_parquet_footer()
+[[nodiscard]] ScannedShard scan_parquet(const storage::StoredFile& file, const std::string& path,
+                                        std::span<const std::string> labels);
+
+/// Decodes a page that was read with its header.
+///
+/// Errors  a fault  it is damaged, or is no longer the one that was indexed
+[[nodiscard]] Result<ParquetPageRows> decode_indexed_page(
+    const ParquetLeaf& leaf, const ParquetChunk& chunk, const IndexedPage& page,
+    std::shared_ptr<const std::byte[]> bytes, const ParquetValues* dictionary,
+    const std::string& path);
+[[nodiscard]] Result<ParquetValues> decode_indexed_dictionary(const ParquetLeaf& leaf,
+                                                              const ParquetChunk& chunk,
+                                                              const IndexedPage& page,
+                                                              std::span<const std::byte> bytes,
+                                                              const std::string& path);
+
+/// The pages of one file's column, row group by row group.
+class ParquetColumnPages {
+ public:
+  struct Group {
+    std::uint64_t first = 0;  ///< numbers of pages in the index
+    std::uint64_t last = 0;   ///< one behind
+    std::optional<std::uint64_t> dictionary;
+  };
+  std::vector<Group> groups;
+};
+
+/// One file of a table.
+class ParquetTableFile {
+ public:
+  /// Errors  Error  the index has a damaged footer, or the file has not the fields
+  ParquetTableFile(const ShardIndex& index, std::span<const ParquetField> fields,
+                   const std::string& path, const std::string& first_path);
+
+  struct Place {
+    std::size_t group = 0;
+    std::uint64_t row = 0;  ///< in its group
+  };
+  [[nodiscard]] Place place(std::uint64_t row) const noexcept;
+  [[nodiscard]] const ParquetFooter& footer() const noexcept { return footer_; }
+  [[nodiscard]] const ParquetField& field(std::size_t number) const noexcept {
+    return fields_[number];
+  }
+  [[nodiscard]] const ParquetLeaf& leaf(std::size_t field) const noexcept {
+    return footer_.schema.leaves[leaves_[field]];
+  }
+  [[nodiscard]] std::uint32_t leaf_number(std::size_t field) const noexcept {
+    return leaves_[field];
+  }
+  [[nodiscard]] const ParquetChunk& chunk(std::size_t field, std::size_t group) const noexcept {
+    return footer_.row_groups[group].chunks[leaves_[field]];
+  }
+  [[nodiscard]] const ParquetColumnPages::Group& pages(std::size_t field,
+                                                       std::size_t group) const noexcept {
+    return pages_[field].groups[group];
+  }
+  /// The page in which a row of a group begins, by its number in the index; none where the index has none.
+  [[nodiscard]] std::optional<std::uint64_t> page_of(const ShardIndex& index, std::size_t field,
+                                                     const Place& place) const noexcept;
+
+ private:
+  ParquetFooter footer_;
+  std::vector<ParquetField> fields_;
+  std::vector<std::uint32_t> leaves_;      // of fields
+  std::vector<ParquetColumnPages> pages_;  // of fields
+  std::vector<std::uint64_t> group_ends_;  // rows up to the end of each group
+};
+
+}  // namespace penstock::source
