@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import importlib.util
 import re
 from pathlib import Path
@@ -141,6 +142,27 @@ def test_the_code_of_tfrecords_runs(images, tmp_path, monkeypatch, capsys):
         "['one', 'another']",
         "[5 2] (2, 16, 4) [5 2]",
     ]
+
+
+def test_the_programs_about_parquet_files_run_as_they_are(tmp_path, monkeypatch, capsys, images):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)
+    photo = next(images.rglob("*.jpg")).read_bytes()
+    features = {"image": {"_type": "Image"}, "label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}
+    image = pa.array([{"bytes": photo, "path": None}] * 8, type=pa.struct({"bytes": pa.binary(), "path": pa.string()}))
+    pets = pa.table({"image": image, "label": [0, 1] * 4})
+    (tmp_path / "pets").mkdir()
+    pq.write_table(pets.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}), "pets/a.parquet")
+    pq.write_table(pa.table({"image": image, "caption": ["a", None] * 4, "embedding": [[1.0, 2.0, 3.0, 4.0]] * 8,
+                             "score": [1, None] * 4, "words": [["a", "b"], []] * 4}), "captions.parquet")
+    text = (TUTORIAL.parent / "tables.md").read_text()
+    names: dict[str, object] = {}
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)):
+        exec(compile(block, f"block {number} of tables.md", "exec"), names)
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("(8, 224, 224, 3) [")
+    assert out[1:] == ["['cat', 'dog']",
+                       "image u8 [?] text u8 [?] vector f64 [4] score i64 [] words u8 [?] word_bytes i64 [?]"]
 
 
 def test_the_fields_of_tfrecords_are_what_the_page_says(tmp_path):

@@ -7,6 +7,7 @@
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
 
+#include "src/source/parquet/parquet_images.hpp"
 #include "src/storage/retry.hpp"
 
 namespace penstock::prepare {
@@ -49,6 +50,9 @@ Input::Input(const std::string& path, const PrepareOptions& options) : attempts_
       break;
     case ImageForm::tfrecord:
       source_ = open_records(path, options);
+      break;
+    case ImageForm::parquet:
+      source_ = source::parquet_images(path, {.storage = options.storage}, kNoLabel);
       break;
     case ImageForm::folder:
       source_ = source::image_folder(path, {.sniff = options.sniff, .storage = options.storage});

@@ -77,6 +77,9 @@ void walk(const source::ShardIndex& index, std::size_t size) {
     for (std::uint64_t k = members.first; k < members.last && k - members.first < kMost; ++k)
       fits(index.extension(index.member(k).extension));
   }
+  fits(index.footer());
+  for (std::uint64_t number = 0; number < std::min(index.pages(), kMost); ++number)
+    require(index.page(number).bytes <= index.stamp().bytes);
   for (const std::string& name : index.label_names())
     if (const auto* const labels = index.labels(name); labels != nullptr && index.records() > 0) {
       (void)labels->state(index.records() - 1);

@@ -36,7 +36,6 @@ const std::vector<Open> kAll{
 TEST(ForeignFiles, AreNamedByEverySourceWithWhatToDo) {
   const std::vector<std::array<const char*, 3>> cases{
       {"a.zip", "a zip archive", "image_folder()"},
-      {"a.PARQUET", "a Parquet file", "penstock.Dataset()"},
       {"a.arrow", "an Arrow file", "penstock.Dataset()"},
       {"shard.00000.mds", "a shard of MosaicML's streaming", "penstock.Dataset()"},
   };
@@ -51,6 +50,17 @@ TEST(ForeignFiles, AreNamedByEverySourceWithWhatToDo) {
             << i << " " << path;
     }
   }
+}
+
+TEST(ForeignFiles, OfTablesHaveASource) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("a.PARQUET", "no table");
+  EXPECT_THAT([&] { (void)source::image_folder(folder.path()); },
+              ThrowsMessage<Error>(HasSubstr("a.PARQUET is a Parquet file: read it with parquet()")));
+  EXPECT_THAT([&] { (void)source::webdataset(file); },
+              ThrowsMessage<Error>(HasSubstr("a Parquet file: read it with parquet()")));
+  EXPECT_THAT([&] { (void)source::images(folder.path()); },
+              ThrowsMessage<Error>(HasSubstr("a.PARQUET")));
 }
 
 TEST(ForeignFiles, ThatAreCompressedAreToBeUnpacked) {

@@ -183,10 +183,30 @@ TEST(ShardIndex, IsRefusedWhereItHasMoreOfAnythingThanItCanHold) {
     EXPECT_TRUE(
         refused(ShardKind::tar, 1, with(members(1), {{member_ends, 0, 1, 1}, {9, 0, count, 0}})));
     EXPECT_TRUE(refused(ShardKind::tokens, count, {{50, 0, count, 7}}));
+    // Pages of tables.
+    EXPECT_TRUE(refused(ShardKind::parquet, 1,
+                        {{61, 0, count, 0},
+                         {62, 0, count, 0},
+                         {63, 0, count, 0},
+                         {64, 0, count, 4},
+                         {65, 0, count, 9},
+                         {66, 0, count, 0},
+                         {67, 0, count, 1}}));
   }
   // One of each is none too many.
   EXPECT_FALSE(refused(ShardKind::tfrecord, 1, members(1)));
   EXPECT_FALSE(refused(ShardKind::tokens, 1, {{50, 0, 1, 7}}));
+  // Rows of tables may have no members, or the first all of them.
+  EXPECT_FALSE(refused(ShardKind::parquet, 1000, {}));
+  EXPECT_FALSE(refused(ShardKind::parquet, 1000, with(members(1), {{member_ends, 0, 1000, 1}})));
+  EXPECT_FALSE(refused(ShardKind::parquet, 1,
+                       {{61, 0, 1, 0},
+                        {62, 0, 1, 0},
+                        {63, 0, 1, 0},
+                        {64, 0, 1, 4},
+                        {65, 0, 1, 9},
+                        {66, 0, 1, 0},
+                        {67, 0, 1, 1}}));
   EXPECT_FALSE(refused(
       ShardKind::tar, 1,
       with(members(1), {{member_ends, 0, 1, 1}, {24, 0, 1, 0}, {25, 0, 1, 0}, {26, 0, 1, 1}})));

@@ -11,6 +11,7 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/call_text.hpp"
+#include "src/source/parquet/parquet_images.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/storage.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 
 ImageForm form_of_name(std::string_view name) {
   if (source::is_tar_name(name)) return ImageForm::tar;
+  if (source::is_parquet_name(name)) return ImageForm::parquet;
   return source::is_tfrecord_name(name) ? ImageForm::tfrecord : ImageForm::folder;
 }
 
@@ -42,7 +44,7 @@ void refuse_options(const std::filesystem::path& path, const ImageFolderOptions&
   if (!changed.empty())
     throw std::invalid_argument(fmt::format(
         "the option {} is for a folder of image files, and {} has shards; leave it out, or "
-        "give the fields of the records to webdataset or tfrecord",
+        "give the fields of the records to webdataset, tfrecord or parquet",
         changed.front().name, path.string()));
 }
 
@@ -69,6 +71,8 @@ SourcePtr source::images(const std::filesystem::path& path, ImageFolderOptions o
       return webdataset(path, {.storage = std::move(options.storage)});
     case ImageForm::tfrecord:
       return tfrecord(path, {.storage = std::move(options.storage)});
+    case ImageForm::parquet:
+      return parquet_images(path, {.storage = std::move(options.storage)});
     case ImageForm::folder:
       break;
   }

@@ -21,6 +21,7 @@ namespace {
 struct NamedLeaf {
   std::string name;
   std::uint32_t leaf = 0;
+  bool is_media = false;
 };
 
 bool is_wrapper(const ParquetSchema& schema, std::uint32_t number) {
@@ -73,7 +74,7 @@ NamedColumns name_columns(const ParquetSchema& schema) {
       continue;
     }
     if (schema.nodes[nodes.back()].name == "bytes")
-      all.fields.push_back({name_of_path(schema, nodes.first(nodes.size() - 1)), number});
+      all.fields.push_back({name_of_path(schema, nodes.first(nodes.size() - 1)), number, true});
     all.parts.push_back(std::move(part));
   }
   return all;
@@ -279,6 +280,13 @@ std::uint32_t find_leaf(const NamedColumns& all, const std::string& column,
 }
 
 }  // namespace
+
+std::vector<ParquetColumnName> list_parquet_columns(const ParquetSchema& schema) {
+  std::vector<ParquetColumnName> columns;
+  for (const NamedLeaf& leaf : name_columns(schema).fields)
+    columns.push_back({leaf.name, leaf.is_media});
+  return columns;
+}
 
 std::vector<ParquetField> resolve_parquet_columns(const ParquetSchema& schema,
                                                   std::span<const ParquetColumn> columns,

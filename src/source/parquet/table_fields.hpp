@@ -38,6 +38,13 @@ struct ParquetField {
   }
 };
 
+/// A column by the name that people give it, without the groups that lists consist of.
+struct ParquetColumnName {
+  std::string name;
+  bool is_media = false;  ///< a struct of bytes and path that stands for its bytes
+};
+[[nodiscard]] std::vector<ParquetColumnName> list_parquet_columns(const ParquetSchema& schema);
+
 /// The fields of `columns`, or of all columns if there are none.
 ///
 /// Errors  std::invalid_argument  a name is missing or used twice, or a shape does not fit its column

@@ -30,9 +30,12 @@ ParquetRead read_through(FileWindow& file) {
 }
 
 // More rows than any writer makes of so few bytes; what takes memory for each row is checked against it.
-bool are_too_many(std::uint64_t rows, std::uint64_t file_bytes) noexcept {
+void require_likely(std::uint64_t rows, std::uint64_t file_bytes, const std::string& path) {
   constexpr std::uint64_t kMostAByte = 4096;
-  return rows / kMostAByte > file_bytes;
+  if (rows / kMostAByte > file_bytes)
+    throw Error(fmt::format(
+        "{}: the footer says that there are {} rows, more than {} bytes are likely to hold", path,
+        rows, file_bytes));
 }
 
 // What one label column of the index says of each row, of which some may not be known.
@@ -77,10 +80,7 @@ class TableScan {
  public:
   TableScan(FileWindow& file, const std::string& path, std::span<const std::string> labels)
       : path_(path), read_(read_through(file)), footer_(open_parquet_footer(file, path)) {
-    if (are_too_many(footer_.rows, file.file_bytes()))
-      throw Error(fmt::format(
-          "{}: the footer says that there are {} rows, more than {} bytes are likely to hold", path,
-          footer_.rows, file.file_bytes()));
+    require_likely(footer_.rows, file.file_bytes(), path);
     for (const std::string& label : labels) add_label(label);
     values_.resize(footer_.schema.leaves.size());
     std::uint64_t first_row = 0;
@@ -340,6 +340,7 @@ ParquetTableFile::ParquetTableFile(const ShardIndex& index, std::span<const Parq
   auto footer = read_parquet_footer(std::as_bytes(std::span(text)), index.stamp().bytes, path);
   if (!footer) throw_error(footer.fault());
   footer_ = std::move(*footer);
+  require_likely(footer_.rows, index.stamp().bytes, path);
   fields_ = find_parquet_fields(footer_.schema, fields, path, first_path);
   std::uint64_t rows = 0;
   for (const ParquetRowGroup& group : footer_.row_groups) group_ends_.push_back(rows += group.rows);

@@ -184,6 +184,7 @@ std::vector<std::uint64_t> numbers_of(const ShardRemarks& remarks) {
 }
 
 bool never_falls(const PackedColumn& column) noexcept {
+  if (!column.may_differ()) return true;
   std::uint64_t before = 0;
   for (std::uint64_t i = 0; i < column.size(); ++i)
     if (std::exchange(before, column[i]) > column[i]) return false;
@@ -380,7 +381,7 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
   const bool has_room = record_ends_.may_differ() && member_begins_.may_differ() &&
                         damage_records_.may_differ() && extension_ends_.size() <= members &&
                         (hint_records_.may_differ() || hint_ats_.may_differ()) &&
-                        page_begins_.may_differ() && (!is_parquet || member_ends_.may_differ()) &&
+                        page_begins_.may_differ() &&
                         (kind_ == ShardKind::tokens || is_parquet || records_ <= members + damages);
   // Nor do members and hints that belong to many records, or come again and again; and documents end one behind the other.
   const bool is_ordered = has_room && never_falls(member_ends_) && never_falls(damage_records_) &&
