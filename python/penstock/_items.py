@@ -18,6 +18,11 @@ def describe(data: Any, fields: Any, names: Sequence[str] | None) -> tuple[int, 
     kind = getattr(data, "penstock_kind", type(data).__name__)
     if not hasattr(data, "__getitem__") or not hasattr(data, "__len__") or isinstance(data, (Mapping, str, bytes)):
         refuse(data, kind)
+    if any(hasattr(data, rows) for rows in ("to_pylist", "to_dicts", "iloc")) and hasattr(data, "columns"):
+        raise TypeError(
+            f"Dataset(data): the items of this {kind} are its columns: memory({{name: column}}) takes columns, parquet(path) reads "
+            "them in a file, and Dataset(list_of_dicts) takes rows"
+        )
     try:
         size = len(data)
     except TypeError as error:

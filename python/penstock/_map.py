@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
@@ -15,6 +18,32 @@ def _generator(low: int, high: int) -> Any:
     import numpy
 
     return numpy.random.Generator(numpy.random.Philox(key=low | high << 64))
+
+
+class _Decorated:
+    """A function under whose name its module has the transform: pickle finds it by that name all the same."""
+
+    made: dict[tuple[str, str], _Decorated] = {}
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self.made[function.__module__, function.__qualname__] = self
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._function(*arguments, **named)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str, str]]:
+        module, name = self._function.__module__, self._function.__qualname__
+        if self.made.get((module, name)) is not self or "<locals>" in name:
+            raise pickle.PicklingError(f"{module}.{name} is made inside a function, or again: pickle finds functions by the name "
+                                       "that a module has them under")
+        return _decorated, (module, name)
+
+
+def _decorated(module: str, name: str) -> _Decorated:
+    importlib.import_module(module)
+    return _Decorated.made[module, name]
 
 
 @overload
@@ -63,7 +92,7 @@ def map_function(
     Errors   ValueError  no name (of a lambda), no inputs
     """
     if function is None:
-        return lambda decorated: map_function(decorated, outputs=outputs, inputs=inputs, name=name)
+        return lambda decorated: map_function(_Decorated(decorated), outputs=outputs, inputs=inputs, name=name)
     takes_rng = False
     try:
         parameters = list(inspect.signature(function).parameters.values())

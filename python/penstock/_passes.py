@@ -227,7 +227,9 @@ class PassLoader(ABC, Generic[Batch]):
             return self._convert(step)
         except BaseException:  # such as of collate: a state that is saved now resumes with this batch
             self._in_last_step = False
-            self._seek(step.number)
+            if not self._plan.is_stream:  # whose records are gone
+                self._loader._give_back(step)  # type: ignore[attr-defined]  # not in the stub
+                self._position = step.number
             raise
 
     def _begin_asking(self) -> int | None:

@@ -338,9 +338,13 @@ class _Session:
             if seat.worker is not worker:
                 return  # another lane was first
             seat.worker = None
+            with self._lock:  # before another lane starts it again
+                self._ready.discard(number)
         if not self._is_gone():  # before the loader's threads make rows in its place, which may be the last ones
             self._warn(f"{worker.name} is gone, and is started again: {error}")
-        self._is_not_ready(number)
+        with self._lock:
+            self._waits = False
+        self._choose_threads()
         self._close(worker)
 
     def _close(self, worker: Worker) -> None:
@@ -353,12 +357,6 @@ class _Session:
     def _warn(message: str) -> None:
         with contextlib.suppress(RuntimeWarning):  # as an error it would end the thread, and no caller would see it
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-
-    def _is_not_ready(self, number: int) -> None:
-        with self._lock:
-            self._ready.discard(number)
-            self._waits = False
-        self._choose_threads()
 
     def _choose_threads(self) -> None:
         """The loader's own make rows where no worker answers; not yet while the first ones start."""

@@ -22,6 +22,11 @@ nb::object array_of(const std::vector<ImageSize>& sizes) {
 }
 
 nb::object sizes_of(const Dataset& dataset, const ImageSizesOptions& options) {
+  if (const std::size_t sources = dataset.sources(); sources > 1)
+    throw std::invalid_argument(
+        fmt::format("image_sizes: the plan has {} sources, which number their samples each by "
+                    "itself: give it one of them",
+                    sources));
   return array_of(interruptibly([&] { return image_sizes(dataset.source(), options); }));
 }
 

@@ -152,6 +152,26 @@ bool overflows(const nb::object& converted, const nb::object& given) {
   return finite(converted) != finite(given);
 }
 
+// A context manager that is entered.
+class Entered {
+ public:
+  explicit Entered(nb::object context) : context_(std::move(context)) {
+    context_.attr("__enter__")();
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  ~Entered() {
+    try {
+      context_.attr("__exit__")(nb::none(), nb::none(), nb::none());
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("numpy.errstate");
+    }
+  }
+
+ private:
+  nb::object context_;
+};
+
 // Of the field's dtype: integers become other integers, floats and 0 or 1 booleans where no number changes, floats become
 // floats, rounded.
 Known as_dtype(nb::object array, const FieldSpec& field) {
@@ -160,13 +180,12 @@ Known as_dtype(nb::object array, const FieldSpec& field) {
   const bool of_floats = is_float(known.dtype);
   if (known.dtype == field.dtype || (of_floats && !is_float(field.dtype))) return known;
   const nb::object quiet = numpy().attr("errstate")("over"_a = "ignore", "invalid"_a = "ignore");
-  quiet.attr("__enter__")();
+  const Entered entered(quiet);
   const nb::object converted = known.array.attr("astype")(numpy_dtype(field.dtype));
   const bool changes = of_floats ? overflows(converted, known.array)
                        : is_float(field.dtype) && known.dtype != DType::boolean
                            ? !are_the_same(converted, known.array)
                            : !is_true(numpy().attr("array_equal")(converted, known.array));
-  quiet.attr("__exit__")(nb::none(), nb::none(), nb::none());
   if (changes)
     throw std::invalid_argument(what + ": " + std::string(name_of(field.dtype)) +
                                 " cannot hold some of its values, which are " +
@@ -290,6 +309,11 @@ Column column_of(const std::string& name, nb::handle value) {
   const std::string what = "field '" + name + "'";
   if (nb::isinstance<nb::str>(value) || nb::isinstance<nb::bytes>(value))
     throw std::invalid_argument(what + ": expected an array, found a string or bytes");
+  if (nb::isinstance(value, numpy().attr("ma").attr("MaskedArray")) &&
+      is_true(numpy().attr("ma").attr("is_masked")(value)))
+    throw std::invalid_argument(what +
+                                ": some values are masked, and their memory is not what they "
+                                "stand for: give filled(...) of it, and the mask as another field");
   const Known known =
       known_array(is_torch_bf16(value) ? torch_bf16(value) : numpy().attr("asarray")(value), what);
   const Shape shape = parse_shape(known.array.attr("shape"));

@@ -58,6 +58,23 @@ class PyStep {
   std::vector<PyBatch> parts_;
 };
 
+void subtract(Digest& sum, const Digest& part) noexcept {
+  if (sum.low < part.low) --sum.high;
+  sum.low -= part.low;
+  sum.high -= part.high;
+}
+
+// The state as it was before the last step was delivered.
+LoaderState without(LoaderState state, const Step& last) {
+  state.step = last.number();
+  state.samples -= last.global_samples();
+  state.fault_count -= last.faults().size();
+  std::erase_if(state.faults, [&](const Fault& fault) { return fault.step == last.number(); });
+  subtract(state.digest, last.digest());
+  subtract(state.transformed_digest, last.transformed_digest());
+  return state;
+}
+
 PyTensor field_of(const PyBatch& self, const std::string& name) {
   for (const FieldSpec& spec : self->fields())
     if (spec.name == name) return {self.lease, (*self)[name]};
@@ -674,6 +691,12 @@ digests it waits as `digest` does.)")
             LoaderState state = without_gil([&] { return self->loader().state(); });
             state.step = step;
             self->restore(state);
+          },
+          "step"_a)
+      .def(
+          "_give_back",
+          [](const LoaderHandle& self, const PyStep& step) {
+            self->restore(without_gil([&] { return without(self->loader().state(), *step); }));
           },
           "step"_a)
       .def(

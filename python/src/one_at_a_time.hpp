@@ -1,8 +1,10 @@
 // One thread at a time, in a process and in the children of its forks.
 #pragma once
 
+#include <memory>
 #include <mutex>
 
+#include <nanobind/nanobind.h>
 #include <sys/types.h>
 
 #include <penstock/source/source.hpp>
@@ -13,6 +15,9 @@ namespace penstock::python {
 class OneAtATime {
  public:
   OneAtATime() = default;
+  /// That of a data set: the same for all wrappers of it that have it as `.dataset`, such as torch's Subset, while one of the
+  /// callers lives that keep `data`. Needs the GIL.
+  [[nodiscard]] static std::shared_ptr<OneAtATime> of(nanobind::handle data);
   OneAtATime(const OneAtATime&) = delete;
   OneAtATime& operator=(const OneAtATime&) = delete;
   ~OneAtATime();

@@ -53,6 +53,7 @@ Result<void> store_checked(const nb::object& item, std::span<const FieldSpec> fi
 }  // namespace
 
 PythonSource::PythonSource(PythonItems items) : items_(std::move(items)) {
+  if (!items_.concurrent) calls_ = OneAtATime::of(object_of(items_.items));
   if (items_.workers > 0)
     pool_ = std::make_unique<WorkerPool>(items_.items, items_.fields, items_.workers);
 }
@@ -60,7 +61,7 @@ PythonSource::PythonSource(PythonItems items) : items_(std::move(items)) {
 std::optional<std::unique_lock<std::timed_mutex>> PythonSource::lock_calls(const Record& record,
                                                                            TimedGil& gil) const {
   if (items_.concurrent) return std::unique_lock<std::timed_mutex>();
-  auto lock = calls_.lock(record);
+  auto lock = calls_->lock(record);
   if (!lock) return std::nullopt;
   gil.begin_work();
   return lock;

@@ -55,7 +55,7 @@ class PythonSource final : public Source {
                                                                              TimedGil& gil) const;
 
   PythonItems items_;
-  mutable OneAtATime calls_;  // where the items are not concurrent
+  std::shared_ptr<OneAtATime> calls_;  // where the items are not concurrent
   mutable CallTimes times_;
   std::unique_ptr<WorkerPool> pool_;  // null: on the loader's threads
 };

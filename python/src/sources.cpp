@@ -73,9 +73,7 @@ struct PythonValue<std::vector<ArrayField>> {
 /// The columns of a table: names, or ParquetColumns; one, or several.
 template <>
 struct PythonValue<std::vector<ParquetColumn>> {
-  static std::string type() {
-    return "str | collections.abc.Sequence[str | ParquetColumn] | None";
-  }
+  static std::string type() { return "str | collections.abc.Sequence[str | ParquetColumn] | None"; }
   static std::string returned() { return "list[ParquetColumn]"; }
   static std::string text(const std::vector<ParquetColumn>&) { return "None"; }
   /// Errors  nb::type_error  something else

@@ -65,6 +65,8 @@ def test_a_damaged_image_is_named_or_in_no_batch(tmp_path):
         Image.new("RGB", (9, 5 + number)).save(tmp_path / f"{number}.png")
     (tmp_path / "1.png").write_bytes(b"no image")
     data = ps.images(str(tmp_path))
+    with pytest.raises(ValueError, match="the plan has 2 sources"):
+        ps.image_sizes(ps.concatenate([data, data]))
     with pytest.raises(ps.Error, match=r"image_sizes: .*1\.png.*not an image that can be decoded"):
         ps.image_sizes(data)
     sizes = ps.image_sizes(data, zero_if_damaged=True)

@@ -190,6 +190,88 @@ def test_a_child_of_a_fork_reads_a_data_set_that_its_parent_was_reading():
     assert run_python(textwrap.dedent(code)).stdout.strip() == "child 0"
 
 
+@pytest.mark.parametrize("end", ["pass", "raise SystemExit(0)", "del loader"])
+def test_a_program_ends_while_a_loader_of_slow_items_lives(end):
+    code = f"""
+        import time
+        import penstock as ps
+
+        class Data:
+            def __len__(self):
+                return 200
+
+            def __getitem__(self, number):
+                time.sleep(0.003)
+                return number
+
+        loader = ps.Dataset(Data(), fields={{"x": ("i64", ())}}).repeat().batch(4).loader(threads=3)
+        next(loader)
+        print("done", flush=True)
+        {end}
+    """
+    assert run_python(textwrap.dedent(code)).stdout.strip() == "done"
+
+
+def test_parts_of_one_data_set_are_called_by_one_thread_at_a_time():
+    """Training and validation are two Subsets of one data set, which may keep an open file."""
+
+    class Part:
+        def __init__(self, dataset, numbers):
+            self.dataset, self.numbers = dataset, numbers
+
+        def __len__(self):
+            return len(self.numbers)
+
+        def __getitem__(self, number):
+            return self.dataset[self.numbers[number]]
+
+    data = Watched()
+    train = ps.Dataset(Part(data, range(50)), names=["label"])
+    rest = ps.Dataset(Part(Part(data, range(50, 100)), range(50)), names=["label"])
+    assert sorted(labels(ps.concatenate([train, rest]).repeat(3), 7, threads=4)) == sorted(list(range(100)) * 3)
+    assert data.most == 1
+
+
+@ps.map_function(outputs={"y": ("i64", ())})
+def doubled(label):
+    return label * 2
+
+
+def test_a_transform_made_by_the_decorator_travels(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6))
+    data = ps.arrays({"label": tmp_path / "x.npy"})
+    plan = data.map(doubled).batch(3)
+    for again in (pickle.loads(pickle.dumps(plan)), ps.Dataset.from_json(plan.to_json(allow_pickle=True), allow_pickle=True)):
+        assert [step["y"].numpy().tolist() for step in again.loader()] == [[0, 2, 4], [6, 8, 10]]
+
+    @ps.map_function(outputs={"y": ("i64", ())})
+    def inside(label):
+        return label
+
+    with pytest.raises(Exception, match="made inside a function"):
+        pickle.dumps(data.map(inside))
+
+
+def test_tables_are_no_rows():
+    class Table:
+        columns = ["x", "y"]
+
+        def to_pylist(self):
+            return []
+
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, number):
+            return [1, 2]
+
+    with pytest.raises(TypeError, match="its columns"):
+        ps.Dataset(Table())
+    with pytest.raises(ValueError, match="some values are masked"):
+        ps.memory({"x": np.ma.masked_array([1.0, -999.0], [0, 1])})
+    assert len(ps.memory({"x": np.ma.masked_array([1.0, 2.0], [0, 0])})) == 2
+
+
 def test_what_a_thread_keeps_stays_until_it_ends():
     made = []
 

@@ -40,6 +40,36 @@ def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def test_parquet_files_are_prepared_as_the_folder_is(photos: Path, whole: Path, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    dataset = ps.image_folder(photos)
+    names = sorted(photos.rglob("*.jpg"))
+    classes = sorted({path.parent.name for path in names})
+    images = [{"bytes": path.read_bytes(), "path": path.name} for path in names]
+    features = {"image": {"_type": "Image"}, "label": {"names": classes, "_type": "ClassLabel"}}
+    table = pa.table({"image": pa.array(images, type=pa.struct({"bytes": pa.binary(), "path": pa.string()})),
+                      "label": [classes.index(path.parent.name) for path in names]})
+    table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    (tmp_path / "table").mkdir()
+    pq.write_table(table, tmp_path / "table" / "train-00000-of-00001.parquet", compression={"image.bytes": "none"})
+    report = ps.prepare(tmp_path / "table", tmp_path / "out", shard_samples=SHARD)
+    assert (report.samples, report.indexed) == (COUNT, COUNT)
+
+    def rows(data: ps.Dataset) -> list[tuple[bytes, int]]:
+        steps = data.map(ps.decode_image(crop=ps.resize_to(16))).batch(1).loader()
+        return [(step["image"].numpy().tobytes(), int(step["label"].numpy()[0])) for step in steps]
+
+    assert rows(ps.images(tmp_path / "out")) == rows(ps.images(tmp_path / "table")) == rows(dataset)
+
+
+@pytest.mark.parametrize("also", [["cls"], ["JPG"], [".txt"], ["txt,json"], [""]])
+def test_members_that_would_come_twice_are_refused(photos: Path, tmp_path: Path, also: list[str]) -> None:
+    with pytest.raises(ValueError, match="`also`"):
+        ps.prepare(photos, tmp_path / "out", also=also)
+    with pytest.raises(ValueError, match="that does not begin with a point"):
+        ps.prepare(photos, tmp_path / "out", name="..")
+
+
 def test_a_loader_reads_what_was_prepared(photos: Path, whole: Path) -> None:
     def labels(dataset: ps.Dataset) -> list[int]:
         loader = dataset.map(ps.decode_image(crop=ps.resize_to(32), index=index)).batch(8).loader()

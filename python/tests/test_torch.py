@@ -92,6 +92,53 @@ def test_a_batch_that_was_not_made_comes_again_after_a_resume():
         assert [batch["x"].tolist() for batch in other] == expected[at:]
 
 
+def test_a_batch_that_was_not_made_is_counted_once():
+    """Samples, faults and digest after a collate that raised are those of a run without it."""
+    class Data:
+        def __len__(self):
+            return 40
+
+        def __getitem__(self, number):
+            if number % 10 == 3:
+                raise ValueError("a bad item")
+            return {"x": number}
+
+    plan = ps.Dataset(Data(), fields={"x": ("i64", ())}).seed(1).shuffle().batch(8)
+    options = {"devices": "host:1", "on_fault": "mask", "max_fault_rate": 1, "digest": True}
+    whole = pt.DataLoader(plan, copy="x", **options)
+    for _ in whole:
+        pass
+    calls = iter(range(100))
+
+    def collate(batch):
+        if next(calls) in (1, 3):
+            raise KeyError("for a test")
+        return batch["x"].tolist()
+
+    loader = pt.DataLoader(plan, collate=collate, **options)
+    for _ in range(3):
+        try:
+            for _ in loader:
+                pass
+        except KeyError:
+            state = loader.state_dict()
+            loader = pt.DataLoader(plan, collate=collate, **options)
+            loader.load_state_dict(state)
+    found, wanted = loader.state_dict(), whole.state_dict()
+    for name in ("samples", "faults", "digest"):
+        assert found[name] == wanted[name], name
+
+
+def test_a_collate_that_raises_over_a_stream_says_why():
+    def collate(batch):
+        raise KeyError("for a test")
+
+    rows = ({"x": np.int64(n)} for n in range(9))
+    loader = pt.DataLoader(ps.generator({"x": ("i64", ())}, rows).batch(3), devices="host:1", collate=collate)
+    with pytest.raises(KeyError, match="for a test"):
+        next(iter(loader))
+
+
 def test_a_part_of_a_stream_is_one_pass():
     rows = ({"x": np.int64(n)} for n in range(9))
     loader = pt.DataLoader(ps.generator({"x": ("i64", ())}, rows).take(7).batch(3), devices="host:1", copy="x")

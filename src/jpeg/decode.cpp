@@ -34,12 +34,14 @@ void require_fits(const PixelRect& rect, int width, int height, std::size_t byte
                     "at this scale",
                     rect.width, rect.height, rect.x, rect.y, width, height));
   const std::size_t least = kChannels * static_cast<std::size_t>(rect.width);
-  const std::size_t needed = row_bytes * static_cast<std::size_t>(rect.height - 1) + least;
-  if (row_bytes < least || bytes < needed)
+  const auto rows = static_cast<std::size_t>(rect.height);
+  const bool fits = bytes >= least && (rows == 1 || row_bytes <= (bytes - least) / (rows - 1));
+  if (row_bytes < least || !fits)
     throw std::invalid_argument(
         fmt::format("{} rows of {} pixels need {} bytes a row and {} in all, found {} and {}",
                     rect.height, rect.width, least,
-                    row_bytes < least ? least * static_cast<std::size_t>(rect.height) : needed,
+                    static_cast<double>(std::max(row_bytes, least)) * (rect.height - 1) +
+                        static_cast<double>(least),
                     row_bytes, bytes));
 }
 

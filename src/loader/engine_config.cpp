@@ -93,13 +93,13 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
     throw std::invalid_argument(
         "several processes need one seed, since this plan is random: give it one, .seed(7), the "
         "same in all of them");
-  if (options.threads < 0)
-    throw std::invalid_argument(
-        fmt::format("threads must be 1 or more, or 0 for all cores, found {}", options.threads));
-
-  if (options.io_threads.value_or(0) < 0)
-    throw std::invalid_argument(fmt::format(
-        "io_threads must be 0 or more, or not be given, found {}", *options.io_threads));
+  constexpr int kMostThreads = 4096;
+  if (options.threads < 0 || options.threads > kMostThreads)
+    throw std::invalid_argument(fmt::format("threads must be 1 to {}, or 0 for all cores, found {}",
+                                            kMostThreads, options.threads));
+  if (const int threads = options.io_threads.value_or(0); threads < 0 || threads > kMostThreads)
+    throw std::invalid_argument(fmt::format("io_threads must be 0 to {}, or not be given, found {}",
+                                            kMostThreads, threads));
   constexpr std::chrono::hours kLongestBackoff{1};
   if (options.retry.attempts < 1 || options.retry.initial_backoff.count() < 0 ||
       options.retry.initial_backoff > kLongestBackoff)

@@ -38,6 +38,7 @@ Result<void> read_record(const Source& source, const SampleId& sample, const Ran
         return Fault::of(std::current_exception());
       }
     }
+    if (!result && record.is_over_limit()) result.fault().out_of_memory = true;
     if (result || !result.fault().transient) return result;
     if (attempt >= retry.attempts || !sleep_for(wait, stop)) {
       Fault fault = std::move(result.fault());

@@ -10,6 +10,7 @@ namespace penstock::loader {
 StepCursor::StepCursor(const plan::Plan& plan, std::uint64_t seed, const Topology& topology,
                        std::span<const order::MixWeights> weights, std::stop_token stop)
     : slicings_(topology.slicings),
+      is_stream_(plan.stream() != nullptr),
       first_group_(topology.group_of(topology.first_replica)),
       own_groups_(topology.group_of(topology.first_replica + topology.own_replicas - 1) + 1 -
                   first_group_) {
@@ -56,6 +57,7 @@ std::optional<DrawnStep> StepCursor::draw_consecutive(std::uint64_t step, const 
   const std::uint64_t share = slicing.global_batch();
   const std::uint64_t first = batch.number * share;
   std::uint64_t first_row = 0;
+  bool has_epoch = false;
   for (std::uint32_t number = 0; number < groups_.size(); ++number) {
     Group& group = groups_[number];
     const bool own = number - first_group_ < own_groups_;
@@ -69,7 +71,9 @@ std::optional<DrawnStep> StepCursor::draw_consecutive(std::uint64_t step, const 
       const std::uint64_t size = group.order->size().value_or(first + share);
       count = std::min(share, size - std::min(size, first));
     }
-    if (drawn.samples == 0 && count > 0) {
+    // A stream of another process is not here.
+    if (!has_epoch && count > 0 && (own || !is_stream_)) {
+      has_epoch = true;
       SampleId first_sample;
       if (own)
         first_sample = drawn.ids[filled];
@@ -84,7 +88,7 @@ std::optional<DrawnStep> StepCursor::draw_consecutive(std::uint64_t step, const 
     first_row = slices.back().first + slices.back().rows;
     if (own) drawn.slices.insert(drawn.slices.end(), slices.begin(), slices.end());
   }
-  if (drawn.samples == 0) return std::nullopt;
+  if (drawn.samples == 0 || (is_stream_ && drawn.ids.empty())) return std::nullopt;
   // Of a stream it is not known beforehand which batch is the last.
   const bool drops = slicing.remainder() == Remainder::drop;
   if (drops && drawn.samples < share * groups_.size()) return std::nullopt;

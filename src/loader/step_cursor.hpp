@@ -64,6 +64,7 @@ class StepCursor {
   [[nodiscard]] DrawnStep draw_of_bucket(std::uint64_t step, const SampleId& batch);
 
   std::vector<batch::Slicing> slicings_;  // of a group
+  bool is_stream_;
   std::uint32_t first_group_;
   std::uint32_t own_groups_;
   std::vector<Group> groups_;

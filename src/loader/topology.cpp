@@ -20,6 +20,11 @@ std::uint32_t count_replicas(const plan::Plan& plan, const InputContext& context
     throw std::invalid_argument(
         fmt::format("input_pipeline_id must be below num_input_pipelines, found {} of {}",
                     context.input_pipeline_id, context.num_input_pipelines));
+  constexpr std::uint32_t kMostReplicas = 1 << 24;
+  if (context.num_input_pipelines > kMostReplicas / devices_of(plan))
+    throw std::invalid_argument(
+        fmt::format("{} processes with {} devices each are more than {} replicas",
+                    context.num_input_pipelines, devices_of(plan), kMostReplicas));
   const std::uint32_t replicas = context.num_input_pipelines * devices_of(plan);
   if (context.num_replicas_in_sync != 0 && context.num_replicas_in_sync != replicas)
     throw std::invalid_argument(fmt::format(
@@ -62,6 +67,22 @@ void refuse_sharding_twice(const plan::Plan& plan, const InputContext& context,
       "processes its slice of every global batch already: leave shard out, or choose "
       "the mode per_worker with the shard policy off",
       own.shards, own.index));
+}
+
+// What counts positions of the whole data set would count them in each shard: take(6) would deliver 6 of each.
+void refuse_positions(const plan::Plan& plan, ShardPolicy shards, std::uint32_t groups) {
+  if (groups == 1 || shards == ShardPolicy::off) return;
+  for (const plan::PlanPtr& part : plan.parts()) refuse_positions(*part, shards, groups);
+  for (const plan::Operation& operation : plan.operations()) {
+    if (std::holds_alternative<plan::Batch>(operation)) return;
+    if (!plan::traits_of(operation).selects && !std::holds_alternative<plan::Sample>(operation))
+      continue;
+    throw std::invalid_argument(fmt::format(
+        "{} goes by positions among all samples, and each of {} orders would have a shard of them: "
+        "choose the mode one and another split than shard_early, or select what is read, by filter "
+        "or by files",
+        plan::name_of(operation), groups));
+  }
 }
 
 batch::Slicing slice_group(const plan::Plan& plan, std::uint32_t replicas, std::uint32_t groups) {
@@ -116,6 +137,7 @@ Topology::Topology(const plan::Plan& plan, const InputContext& context, InputMod
       shards(policy),
       slicings(slice_batches(plan, replicas, groups)) {
   refuse_sharding_twice(plan, context, groups);
+  refuse_positions(plan, policy, groups);
 }
 
 std::string Topology::describe() const {

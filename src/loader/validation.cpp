@@ -156,6 +156,12 @@ void check_stream(Stream& stream, const EngineConfig& config, const LoaderOption
     throw std::invalid_argument(
         "each of several processes has a stream of its own: choose the mode per_worker with the "
         "shard policy off");
+  const Topology& topology = config.topology;
+  if (topology.own_replicas * topology.groups > topology.replicas)
+    throw std::invalid_argument(
+        "each replica would have an order of its own, and the samples of a stream come once: "
+        "choose "
+        "another split than shard_early, and another mode than per_replica");
   stream.require_capacity(largest_window(*config.plan) +
                           config.plan->batch().global_batch / config.topology.groups);
 }

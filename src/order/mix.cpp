@@ -121,6 +121,14 @@ void check_weights(const MixWeights& weights, std::size_t inputs) {
           "mix: weight {} is {}, a share of {:.2g}, and the smallest share is 1/{}: give it {:.3g} "
           "or more, or 0",
           k, weights.weights[k], share, order::kMostMixBlock, sum / order::kMostMixBlock));
+  const std::vector<std::uint32_t> quotas = mix_quotas(weights.weights);
+  if (const std::uint32_t block = std::accumulate(quotas.begin(), quotas.end(), 0U);
+      block > order::kMostMixBlock)
+    throw std::invalid_argument(
+        fmt::format("mix: inputs whose share is less than 1/{0} get that, and all of them together "
+                    "need a block "
+                    "of {1} places, more than {0}: concatenate some of them first",
+                    order::kMostMixBlock, block));
 }
 
 }  // namespace

@@ -242,6 +242,8 @@ std::vector<FieldSpec> Dataset::fields() const { return plan::fields_of(*plan_);
 
 const Source& Dataset::source() const { return *plan::branches_of(*plan_).front().source; }
 
+std::size_t Dataset::sources() const { return plan::branches_of(*plan_).size(); }
+
 RecordName Dataset::name(const SampleId& sample) const {
   const std::vector<plan::Branch> branches = plan::branches_of(*plan_);
   if (sample.source >= branches.size())

@@ -138,6 +138,20 @@ order::OrderPtr sample_order(const Plan& plan, const OrderContext& context) {
   return order;
 }
 
+namespace {
+
+// What a draw by these weights can be.
+order::OrderPtr drawable(order::OrderPtr input, std::span<const double> weights) {
+  if (std::ranges::all_of(weights, [](double weight) { return weight > 0; })) return input;
+  std::vector<std::uint64_t> positions;
+  for (std::uint64_t k = 0; k < weights.size(); ++k)
+    if (weights[k] > 0) positions.push_back(k);
+  return order::pick(std::move(input),
+                     std::make_shared<const std::vector<std::uint64_t>>(std::move(positions)));
+}
+
+}  // namespace
+
 std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext& context) {
   std::vector<order::OrderPtr> candidates;
   if (!plan.parts().empty() && !std::holds_alternative<Zip>(plan.input())) {
@@ -152,6 +166,8 @@ std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext&
   for (const Operation& operation : plan.operations()) {
     if (std::holds_alternative<Batch>(operation)) break;
     if (!is_on_positions(operation)) continue;
+    if (const auto* const sample = std::get_if<Sample>(&operation))
+      order = drawable(std::move(order), *sample->weights);
     if (!traits_of(operation).selects) break;
     order = apply(operation, std::move(order), 0, context);
   }

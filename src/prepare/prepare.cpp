@@ -11,6 +11,7 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
 #include "src/prepare/comparison.hpp"
 #include "src/prepare/input.hpp"
@@ -135,8 +136,20 @@ void Preparation::check(const std::string& input, const std::string& output,
           options.quality);
   require(options.threads >= 0, "0 threads (one per core) or more", options.threads);
   require(options.attempts >= 1, "1 attempt or more", options.attempts);
-  require(!options.name.empty() && options.name.find('/') == std::string::npos,
-          "a name for the shards without a slash", "'" + options.name + "'");
+  require(!options.name.empty() && options.name.find('/') == std::string::npos &&
+              !options.name.starts_with('.'),
+          "a name for the shards without a slash, that does not begin with a point",
+          "'" + options.name + "'");
+  for (const std::string& extension : options.also) {
+    const std::string lower = core::lower_case(extension);
+    require(!extension.empty() && extension.find_first_of("/,") == std::string::npos &&
+                !extension.starts_with('.'),
+            "extensions in `also` such as \"json\", each by itself and without a point in front",
+            "'" + extension + "'");
+    for (const char* taken : {"cls", "jpg", "jpeg", "png", "webp"})
+      require(lower != taken, "extensions of other members than the image and the label in `also`",
+              "'" + extension + "'");
+  }
   require(!output.empty(), "a folder to write to", "''");
   if (output.find("://") != std::string::npos || output.starts_with("s3:")) {
     if (!storage::is_object_url(output))

@@ -21,10 +21,12 @@ Result<std::span<std::byte>> Record::allocate(std::size_t bytes) {
     // An earlier record's blocks are worth keeping only while there is room for this one.
     if (!fits(bytes)) blocks_.resize(used_);
     if (!fits(bytes)) {
+      is_over_limit_ = true;
       return Fault{.reason = fmt::format(
                        "a record of {} bytes does not fit into this worker's share of the byte "
                        "budget, {} bytes: raise the budget or use fewer threads",
-                       bytes, limit_)};
+                       bytes, limit_),
+                   .out_of_memory = true};
     }
     Block& grown = blocks_[used_ - 1];
     const std::size_t room = limit_ - memory_bytes();
@@ -42,6 +44,11 @@ Result<std::span<std::byte>> Record::allocate_field(std::size_t field, std::size
   if (field < places_.size() && !places_[field].empty() && bytes <= places_[field].size())
     return places_[field].first(bytes);
   return allocate(bytes);
+}
+
+bool Record::is_over_limit() const noexcept {
+  return is_over_limit_ ||
+         std::ranges::any_of(parts_, [](const auto& part) { return part->is_over_limit(); });
 }
 
 // Whether a block of `bytes` and its padding can be added to those that are held.

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <ranges>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -33,29 +37,71 @@ std::string stem_of(const Source& source, std::uint64_t number) {
   return path;
 }
 
-std::unordered_set<std::string> stems_of(const Source& source) {
-  std::unordered_set<std::string> stems;
+// The stems of all files; with `bare` without what all names begin or end with, as those of 1_mask.png and 2_mask.png do.
+std::vector<std::string> stems_of(const Source& source, bool bare) {
+  std::vector<std::string> stems;
   for (std::uint64_t number = 0; number < source.size(); ++number)
-    stems.insert(stem_of(source, number));
+    stems.push_back(stem_of(source, number));
+  if (!bare || stems.empty()) return stems;
+  const auto name_of = [](std::string_view stem) { return stem.substr(stem.rfind('/') + 1); };
+  std::string_view begin = name_of(stems.front());
+  std::string_view end = begin;
+  for (const std::string& stem : stems) {
+    const std::string_view name = name_of(stem);
+    begin = begin.substr(0, std::ranges::mismatch(begin, name).in1 - begin.begin());
+    const auto same =
+        std::ranges::mismatch(std::views::reverse(end), std::views::reverse(name)).in1 -
+        end.rbegin();
+    end = end.substr(end.size() - static_cast<std::size_t>(same));
+  }
+  const std::string own_begin(begin);
+  const std::string own_end(end);
+  for (std::string& stem : stems) {
+    std::string_view name = name_of(stem);
+    const std::size_t folder = stem.size() - name.size();
+    if (name.size() >= own_begin.size() + own_end.size()) name.remove_prefix(own_begin.size());
+    name.remove_suffix(std::min(own_end.size(), name.size()));
+    stem = stem.substr(0, folder) + std::string(name);
+  }
   return stems;
 }
 
-// Photographs and their masks lie in two folders, in the order of their names: where a mask is missing, or the endings change
-// the order, each later one is another photograph's. Names that have nothing in common say nothing.
+// The first place at which the names say that two files are no pair: one of them has its own elsewhere. With `bare` only
+// where each file of the shorter list has one.
+std::optional<std::uint64_t> find_no_pair(const Source& first, const Source& other, bool bare) {
+  const std::vector<std::string> stems = stems_of(first, bare);
+  const std::vector<std::string> other_stems = stems_of(other, bare);
+  const std::unordered_set<std::string_view> firsts(stems.begin(), stems.end());
+  const std::unordered_set<std::string_view> others(other_stems.begin(), other_stems.end());
+  if (bare) {
+    const auto& fewer = firsts.size() < others.size() ? firsts : others;
+    const auto& more = firsts.size() < others.size() ? others : firsts;
+    if (!std::ranges::all_of(fewer, [&](std::string_view stem) { return more.contains(stem); }))
+      return std::nullopt;
+  }
+  for (std::size_t place = 0; place < std::min(stems.size(), other_stems.size()); ++place)
+    if (stems[place] != other_stems[place] &&
+        (others.contains(stems[place]) || firsts.contains(other_stems[place])))
+      return place;
+  return std::nullopt;
+}
+
+// Photographs and their masks lie in two folders, in the order of their names: where a mask is missing, or an ending changes
+// the order (10_mask comes before 1_mask, and 1 before 10), each later one is another photograph's. Names that have nothing
+// in common say nothing.
 void require_pairs(const Source& first, const Source& other) {
   const std::uint64_t size = std::min(first.size(), other.size());
-  std::uint64_t number = 0;
-  while (number < size && stem_of(first, number) == stem_of(other, number)) ++number;
-  if (number == size) return;
-  if (!stems_of(other).contains(stem_of(first, number)) &&
-      !stems_of(first).contains(stem_of(other, number)))
-    return;
+  std::uint64_t same = 0;
+  while (same < size && stem_of(first, same) == stem_of(other, same)) ++same;
+  if (same == size) return;
+  std::optional<std::uint64_t> number = find_no_pair(first, other, false);
+  if (!number) number = find_no_pair(first, other, true);
+  if (!number) return;
   throw std::invalid_argument(fmt::format(
       "zip pairs files in the order of their names, endings too, and so '{}' with '{}': remove or "
-      "add the file that the other "
-      "folder lacks, or rename these two; or give two lists of files in one order, "
-      "zip({{files(...), files(...)}})",
-      core::printable(first.location(number)), core::printable(other.location(number))));
+      "add the file that the other folder lacks, or rename these two; or make both of files(...), "
+      "with two lists in one order",
+      core::printable(first.location(*number)), core::printable(other.location(*number))));
 }
 
 class Zip final : public Composite {
@@ -75,6 +121,8 @@ class Zip final : public Composite {
     if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
       throw std::invalid_argument(fmt::format(
           "zip: two of the sources have a field '{}': rename() it in one of them", *twice));
+    for (const SourcePtr& source : sources_)
+      if (std::ranges::count(source->fields(), "label", &FieldSpec::name) > 0) labelled_ = source;
   }
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -121,12 +169,17 @@ class Zip final : public Composite {
   }
   RecordInfo info(std::uint64_t number) const override {
     RecordInfo info = sources_.front()->info(number);
-    for (std::size_t k = 1; k < sources_.size(); ++k) {
-      const RecordInfo other = sources_[k]->info(number);
-      if (!info.label) info.label = other.label;
-      if (other.bytes) info.bytes = info.bytes.value_or(0) + *other.bytes;
-    }
+    for (std::size_t k = 1; k < sources_.size(); ++k)
+      if (const auto bytes = sources_[k]->info(number).bytes)
+        info.bytes = info.bytes.value_or(0) + *bytes;
+    info.label = label(number);
     return info;
+  }
+  std::optional<std::int64_t> label(std::uint64_t number) const override {
+    if (labelled_) return labelled_->label(number);
+    for (const SourcePtr& source : sources_)
+      if (const auto label = source->label(number)) return label;
+    return std::nullopt;
   }
   RecordName name(std::uint64_t number) const override {
     std::vector<RecordName> pieces;
@@ -139,6 +192,7 @@ class Zip final : public Composite {
     return sources_.front()->file_of(number);
   }
   std::span<const std::string> class_names() const noexcept override {
+    if (labelled_) return labelled_->class_names();
     const auto named = std::ranges::find_if(
         sources_, [](const SourcePtr& source) { return !source->class_names().empty(); });
     return named == sources_.end() ? std::span<const std::string>{} : (*named)->class_names();
@@ -154,6 +208,8 @@ class Zip final : public Composite {
 
   std::vector<SourcePtr> sources_;
   std::vector<FieldSpec> fields_;
+  SourcePtr
+      labelled_;  // the one that has the field "label"; else the first that knows labels has them
   std::uint64_t size_ = std::numeric_limits<std::uint64_t>::max();
 };
 

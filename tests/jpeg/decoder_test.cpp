@@ -144,6 +144,8 @@ TEST(JpegDecoder, RefusesWhatCannotBe) {
   refused({.region = PixelRect{0, 0, 0, 1}}, 30);
   refused({.scale = 3}, 30);
   refused({}, 29);  // a row is 30 bytes
+  refused({}, SIZE_MAX);
+  refused({}, SIZE_MAX - 194);
   refused({}, 31);  // and there are 300 in all
   EXPECT_TRUE(decoder.decode({}, pixels, 30));
 }

@@ -252,6 +252,23 @@ TEST(Zip, RefusesFilesWhoseNamesSayThatTheyAreNoPair) {
   refuses({"cat.jpg", "cat.mirror.jpg"}, {"cat.png", "cat.mirror.png"}, "photos/cat.jpg' with '");
   refuses({"a.jpg", "b.jpg", "c.jpg"}, {"a.png", "c.png"}, "masks/c.png'");
   refuses({"a.jpg", "c.jpg"}, {"a.png", "b.png", "c.png"}, "photos/c.jpg'");
+  refuses({"1.jpg", "10.jpg", "2.jpg"}, {"1_mask.png", "10_mask.png", "2_mask.png"},
+          "photos/1.jpg' with '");
+  refuses({"a.jpg", "b.jpg", "c.jpg"}, {"b_mask.png", "c_mask.png"}, "masks/b_mask.png'");
+  EXPECT_EQ(zipped({"i1.jpg", "i2.jpg"}, {"m_x.png", "m_y.png"}), 2U);
+  refuses({"a1.jpg", "b.jpg", "c.jpg"}, {"a0.png", "a00.png", "b.png"}, "photos/b.jpg'");
+}
+
+TEST(Zip, LabelsAreThoseOfTheSourceThatHasTheField) {
+  const auto labelled = [](std::vector<std::int64_t> labels) {
+    FilesOptions options;
+    options.labels.integers = labels;
+    return files(std::vector<std::string>(labels.size(), "a.jpg"), options);
+  };
+  const Dataset masks = labelled({10, 11}).rename({{"image", "mask"}, {"label", "m"}});
+  EXPECT_THAT(zip({masks, labelled({20, 21})}).source().label(1), 21);
+  EXPECT_THAT(zip({labelled({20, 21}), masks}).source().label(1), 21);
+  EXPECT_THAT(zip({masks, numbers(2)}).source().info(1).label, 11);
 }
 
 TEST(Zip, RefusesWhatWouldPartThePairs) {

@@ -32,6 +32,20 @@ Dataset batches(const std::shared_ptr<testing_support::FakeSource>& source) {
   return Dataset(source).shuffle({.seed = 3}).batch(32).prefetch_to_devices(host_devices(4));
 }
 
+// SEMANTICS F2.
+TEST(Faults, NoReplacementHasTheWeightZero) {
+  auto source = fake(60);
+  for (std::uint64_t k = 0; k < 60; k += 3) source->bad.insert(k);
+  std::vector<double> weights(60, 0);
+  std::fill_n(weights.begin(), 20, 1);
+  Loader loader =
+      Dataset(source).seed(1).sample(weights).batch(5).loader({.on_fault = OnFault::replace});
+  const auto steps = drain(loader);
+  EXPECT_GT(loader.stats().faults, 10U);
+  for (const Seen& step : steps)
+    for (const SampleId& sample : step.samples) EXPECT_LT(sample.number, 20U);
+}
+
 // SEMANTICS proof 8, one process.
 TEST(Faults, RaiseNamesTheSampleAtItsStepAndThenAgain) {
   Loader clean = batches(fake(kSamples)).loader();

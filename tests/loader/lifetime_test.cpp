@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -21,7 +22,10 @@ namespace penstock {
 namespace {
 
 using test::kSanitized;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 using testing_support::fake;
+using testing_support::FakeSource;
 
 std::size_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -101,6 +105,29 @@ TEST(Lifetime, DestroysALoaderThatNeverRanOrHasEnded) {
   ASSERT_TRUE(moved.next());
   moved = Dataset(fake(20)).batch(4).loader();
   EXPECT_EQ(testing_support::drain(moved).size(), 5U);
+}
+
+// Which samples come does not depend on the memory that a loader may take.
+TEST(Budget, ARecordThatDoesNotFitRaisesUnderEveryPolicy) {
+  class Large final : public FakeSource {
+   public:
+    using FakeSource::FakeSource;
+    Result<void> read(std::uint64_t number, Record& record) const override {
+      if (auto result = FakeSource::read(number, record); !result || number != 5) return result;
+      auto& part = record.part(0);
+      const auto room = part.allocate(std::size_t{8} << 20);
+      if (room) return {};
+      return Fault{.reason = room.fault().reason, .file = "five"};
+    }
+  };
+  const Dataset plan = Dataset(std::make_shared<Large>(20)).batch(4);
+  for (const OnFault policy : {OnFault::mask, OnFault::replace, OnFault::raise}) {
+    Loader loader = plan.seed(1).loader(
+        {.on_fault = policy, .threads = 2, .budget_bytes = std::size_t{8} << 20});
+    ASSERT_TRUE(loader.next());
+    EXPECT_THAT([&] { (void)loader.next(); },
+                ThrowsMessage<DataError>(HasSubstr("share of the byte budget")));
+  }
 }
 
 TEST(Lifetime, MemoryStaysFlatAndWithinTheBudgetOverTenThousandSteps) {

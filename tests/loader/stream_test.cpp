@@ -141,6 +141,30 @@ TEST(Stream, DropsAShortLastBatchWhereAsked) {
   }
 }
 
+// Each of two processes has a stream of its own, and the mode that the error advises.
+TEST(Stream, EndsInEachOfSeveralProcessesWithItsOwn) {
+  for (const Remainder remainder : {Remainder::keep, Remainder::pad, Remainder::drop}) {
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      std::int64_t next = 0;
+      const auto count = source::generator(kFields, [&](RecordWriter& record) {
+        if (next == 11) return false;
+        record.set("x", source::value(next++));
+        return true;
+      });
+      Loader loader =
+          Dataset(count)
+              .seed(1)
+              .batch(4, {.remainder = remainder})
+              .loader({.context = InputContext{.num_input_pipelines = 2, .input_pipeline_id = rank},
+                       .mode = InputMode::per_worker,
+                       .shards = ShardPolicy::off});
+      int steps = 0;
+      while (steps < 20 && loader.next()) ++steps;
+      EXPECT_EQ(steps, remainder == Remainder::drop ? 5 : 6);
+    }
+  }
+}
+
 TEST(Stream, RefusesWhatNeedsAPastOrAFuture) {
   const auto queue = source::queue(kFields);
   const Dataset stream(queue);
@@ -167,6 +191,16 @@ TEST(Stream, RefusesWhatNeedsAPastOrAFuture) {
       },
       "per_worker");
   refuses([&] { (void)stream.shuffle({.buffer = 2000}).batch(4).loader(); }, "2004");
+  for (const auto& [split, mode] :
+       {std::pair(Split::shard_early, InputMode::one), {Split::scatter, InputMode::per_replica}})
+    refuses(
+        [&, split = split, mode = mode] {
+          (void)stream.seed(1)
+              .batch(4)
+              .prefetch_to_devices(host_devices(2), {.split = split})
+              .loader({.mode = mode});
+        },
+        "samples of a stream come once");
 
   Loader loader = stream.batch(4).loader();
   EXPECT_THAT([&] { loader.restore(loader.state()); },

@@ -25,6 +25,50 @@ using testing_support::numbers_of;
 using testing_support::see;
 using testing_support::Seen;
 
+// take(6) would deliver 6 of each shard, and select others than were chosen.
+TEST(World, RefusesPositionsWhereEachOrderHasAShard) {
+  const Dataset ten(source::numbers(10));
+  const LoaderOptions two{.context = InputContext{.num_input_pipelines = 2},
+                          .mode = InputMode::per_worker};
+  LoaderOptions whole = two;
+  whole.shards = ShardPolicy::off;
+  for (const Dataset& plan :
+       {ten.take(6), ten.skip(4), ten.select({1, 2}), ten.shard(2, 1), ten.shuffle().take(6),
+        ten.sample(std::vector<double>(10, 1)), concatenate({ten.take(3), ten.skip(7)})}) {
+    const Dataset batches = plan.seed(1).batch(2);
+    EXPECT_THAT([&] { (void)batches.loader(two); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("goes by positions")))
+        << plan.describe();
+    EXPECT_THAT(
+        [&] {
+          (void)batches.prefetch_to_devices(host_devices(2), {.split = Split::shard_early})
+              .loader();
+        },
+        ThrowsMessage<std::invalid_argument>(HasSubstr("goes by positions")));
+    EXPECT_NO_THROW((void)batches.loader(whole)) << plan.describe();
+  }
+  EXPECT_NO_THROW((void)ten.seed(1).shuffle().batch(2).take(3).loader(two));
+  EXPECT_NO_THROW(
+      (void)ten.filter([](const RecordInfo&) { return true; }).seed(1).batch(2).loader(two));
+}
+
+TEST(World, RefusesMoreReplicasAndThreadsThanThereCanBe) {
+  const Dataset plan =
+      Dataset(source::numbers(10)).seed(1).batch(4).prefetch_to_devices(host_devices(4));
+  EXPECT_THAT(
+      [&] {
+        (void)plan.loader({.context = InputContext{.num_input_pipelines = (1U << 30) + 1,
+                                                   .input_pipeline_id = 5}});
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("more than 16777216 replicas")));
+  for (const int threads : {-1, 4097, 1'000'000}) {
+    EXPECT_THAT([&] { (void)plan.loader({.threads = threads}); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("threads must be 1 to 4096")));
+    EXPECT_THAT([&] { (void)plan.loader({.io_threads = threads}); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("io_threads must be 0 to 4096")));
+  }
+}
+
 TEST(World, NeedsASeedOnlyWhereSomethingIsRandom) {
   const LoaderOptions two{.context = InputContext{.num_input_pipelines = 2}};
   const Dataset ten(source::numbers(10));

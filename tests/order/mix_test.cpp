@@ -140,6 +140,12 @@ TEST(Mix, SaysWhatIsWrongWithItsWeights) {
       HasSubstr("weight 1 is 1e-06, a share of 1e-06, and the smallest share is 1/1024: give it "
                 "0.000977 or more, or 0"));
   EXPECT_NO_THROW((void)order::mix(ranges({5, 5}), {{0, {1, 1.0 / 2000}}}, kMixKey));
+  std::vector<double> many(1001, 0.0011);
+  many[0] = 1;
+  EXPECT_THAT(message_of<std::invalid_argument>([&] {
+                (void)order::mix(ranges(std::vector<std::uint64_t>(1001, 5)), {{0, many}}, kMixKey);
+              }),
+              HasSubstr("need a block of 1487 places, more than 1024"));
   EXPECT_THAT(mix({{5, {1, 1}}}), HasSubstr("the first at 0"));
   EXPECT_THAT(mix({{0, {1, 1}}, {9, {1, 1}}, {8, {1, 1}}}), HasSubstr("in the order"));
   EXPECT_THROW((void)order::mix({}, {{0, {}}}, kMixKey), std::invalid_argument);

@@ -55,8 +55,9 @@ TEST(ForeignFiles, AreNamedByEverySourceWithWhatToDo) {
 TEST(ForeignFiles, OfTablesHaveASource) {
   const TemporaryFolder folder;
   const auto file = folder.write("a.PARQUET", "no table");
-  EXPECT_THAT([&] { (void)source::image_folder(folder.path()); },
-              ThrowsMessage<Error>(HasSubstr("a.PARQUET is a Parquet file: read it with parquet()")));
+  EXPECT_THAT(
+      [&] { (void)source::image_folder(folder.path()); },
+      ThrowsMessage<Error>(HasSubstr("a.PARQUET is a Parquet file: read it with parquet()")));
   EXPECT_THAT([&] { (void)source::webdataset(file); },
               ThrowsMessage<Error>(HasSubstr("a Parquet file: read it with parquet()")));
   EXPECT_THAT([&] { (void)source::images(folder.path()); },

@@ -379,6 +379,13 @@ TEST_F(TfRecord, RefusesOptionsThatCannotBe) {
                               .required = false,
                               .default_value = 0.5}}),
           "no value of type i64");
+  for (const double value : {1e39, 16'777'217.0})
+    refused(records_in_memory({{.name = "a",
+                                .features = {"f"},
+                                .dtype = DType::f32,
+                                .required = false,
+                                .default_value = value}}),
+            "no value of type f32");
   refused(records_in_memory({{.name = "a", .features = {"f"}}, {.name = "a", .features = {"f"}}}),
           "two fields");
   TfRecordOptions none = records_in_memory();

@@ -6,9 +6,11 @@
 #include <penstock/core/error.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
+#include <penstock/source/tables.hpp>
 
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/s3_store.hpp"
+#include "tests/project_path.hpp"
 #include "tests/source/shards.hpp"
 #include "tests/storage/s3_server.hpp"
 
@@ -57,6 +59,9 @@ class S3 : public ::testing::Test {
                         test::frame(test::plain_example("y", 10 + i)));
     }
     files_->write("shards/readme.txt");
+    std::filesystem::create_directory(files_->path() / "tables");
+    std::filesystem::copy_file(test::project_path("tests/source/parquet/files/huggingface.parquet"),
+                               files_->path() / "tables" / "a.parquet");
     for (int i = 0; i < 1100; ++i) files_->write(fmt::format("many/{:04}.jpg", i));
     server_ = new S3Server(files_->path(), {});
   }
@@ -166,6 +171,14 @@ TEST_F(S3, ShardsAreTheSameAsLocalOnes) {
   }
   expect_same(*source::tfrecord(local("records"), {.index = in_memory}),
               *source::tfrecord(remote("records"), {.index = in_memory, .storage = options()}));
+  const ParquetOptions local_tables{.columns = {{.name = "image"}, {.name = "label"}},
+                                    .index = in_memory};
+  ParquetOptions remote_tables = local_tables;
+  remote_tables.storage = options();
+  const auto tables = source::parquet(local("tables"), local_tables);
+  EXPECT_GT(tables->size(), 0U);
+  expect_same(*tables, *source::parquet(remote("tables/*.parquet"), remote_tables));
+  EXPECT_EQ(image_form(remote("tables"), options()), ImageForm::parquet);
   EXPECT_EQ(image_form(remote("shards"), options()), ImageForm::tar);
   EXPECT_EQ(image_form(remote("records"), options()), ImageForm::tfrecord);
   EXPECT_EQ(image_form(remote("train"), options()), ImageForm::folder);

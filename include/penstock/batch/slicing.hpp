@@ -13,7 +13,7 @@ namespace PENSTOCK_EXPORT penstock {
 enum class Remainder : std::uint8_t {
   keep,  ///< it is delivered short
   drop,  ///< it is left out
-  pad,  ///< zeroes fill it up, and one more field, valid u8 [], is 1 for a sample and 0 for a row of zeroes
+  pad,  ///< zeroes fill it up, and one more field, valid bool [], is true for a sample and false for a row of zeroes
 };
 template <>
 struct EnumNames<Remainder> {

@@ -74,8 +74,9 @@ struct JpegIndexOptions {
                                                         const JpegIndexOptions& options = {});
 
 /// Keeps indices for decode_image. An index is checked against the image, and the decoded data are
-/// checked against the index: a wrong index only costs time, or sends the image to libjpeg-turbo;
-/// it is then built again.
+/// checked against the index: a damaged one, or that of another image, mostly costs time only, or sends the image to
+/// libjpeg-turbo, and is then built again. The checks are not complete: an index whose entries were altered on purpose can
+/// change pixels, so a store keeps what build_jpeg_index() made, under the key that JpegKey::of() gives.
 ///
 /// Threads  any number
 class JpegIndexStore {

@@ -20,9 +20,9 @@
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
-#include <penstock/source/tables.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
+#include <penstock/source/tables.hpp>
 #include <penstock/source/tokens.hpp>
 #include <penstock/transform/transform.hpp>
 
@@ -217,7 +217,10 @@ class Dataset {
   [[nodiscard]] std::optional<std::uint64_t> samples() const;
   /// The fields of a sample, after the transforms so far.
   [[nodiscard]] std::vector<FieldSpec> fields() const;
+  /// Of several, as concatenate and mix have them, the first.
   [[nodiscard]] const Source& source() const;
+  /// How many there are.
+  [[nodiscard]] std::size_t sources() const;
   /// What the record of a sample is called, and where it is stored, as DeviceBatch::names(): of a Fault's sample, say. Of
   /// `sample` only `source` and `number` count. Nothing is read.
   ///

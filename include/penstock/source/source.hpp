@@ -47,6 +47,7 @@ class Record {
     fields_.assign(fields, ConstTensorView{});
     used_ = 0;
     bytes_read_ = 0;
+    is_over_limit_ = false;
   }
   [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
   [[nodiscard]] ConstTensorView& operator[](std::size_t field) noexcept { return fields_[field]; }
@@ -109,6 +110,9 @@ class Record {
   /// The most that allocate() may hold in all; the loader gives each worker its share of the byte
   /// budget.
   void set_limit(std::size_t bytes) noexcept { limit_ = bytes; }
+  /// Whether allocate() was refused since reset(), in a part of this record, too: what a read then fails with says nothing of
+  /// the sample.
+  [[nodiscard]] bool is_over_limit() const noexcept;
 
   /// Bytes that came from storage for this record; counts in Stats::bytes_read.
   void add_bytes_read(std::uint64_t bytes) noexcept { bytes_read_ += bytes; }
@@ -129,6 +133,7 @@ class Record {
   std::vector<std::span<std::byte>> places_;  // kept by reset()
   std::size_t limit_ = SIZE_MAX;
   std::size_t prefix_limit_ = SIZE_MAX;
+  bool is_over_limit_ = false;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;
   SampleId sample_{};

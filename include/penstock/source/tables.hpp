@@ -26,7 +26,8 @@ struct ParquetColumn {
   /// whether a row in which the value is null is a fault; if not, the field is then u8 [0], an empty list, or
   /// `default_value`
   bool required = true;
-  double default_value = 0;  ///< what a number that is null, or missing in a list, is where it is not required
+  double default_value =
+      0;  ///< what a number that is null, or missing in a list, is where it is not required
   /// the name of one more field, i64 [?]: the lengths of a list's texts or bytes, which the field itself has concatenated
   std::string lengths{};
 };

@@ -84,14 +84,16 @@ class ChunkScanner {
   // Reads more if a header is longer: one with statistics has two values in it.
   ParquetPage header_at(std::uint64_t offset) {
     constexpr std::uint64_t kUsual = 256;
+    constexpr std::uint64_t kMost = std::uint64_t{16} << 20;  // as Arrow's reader has it
     const std::uint64_t left = chunk_.pages.end() - offset;
+    const std::uint64_t most = std::min(left, kMost);
     const ParquetOrigin origin{.file = file_, .offset = offset};
-    for (std::uint64_t size = std::min(kUsual, left);; size = std::min(8 * size, left)) {
+    for (std::uint64_t size = std::min(kUsual, most);; size = std::min(8 * size, most)) {
       bool ran_out = false;
       const auto header = read_parquet_page_header(read_parquet_range(read_, offset, size, file_),
                                                    origin, &ran_out);
       if (!header) {
-        if (ran_out && size < left) continue;
+        if (ran_out && size < most) continue;
         throw DataError(header.fault());
       }
       if (header->packed_bytes > left - header->header_bytes)
@@ -142,7 +144,7 @@ class ChunkScanner {
     if (page.header.kind == ParquetPageKind::data_v2) return page.header.rows;
     if (const auto known = rows_of_place(page)) return *known;
     const ParquetLevels levels = levels_of(page);
-    if (pages_.data.empty() && levels.slots > 0 && levels.repetition[0] != 0)
+    if (slots_ == 0 && levels.slots > 0 && levels.repetition[0] != 0)
       throw_parquet_damage({.file = file_, .offset = page.begin()}, 0,
                            fmt::format("column '{}' begins within a row", leaf_.path));
     return levels.row_count();

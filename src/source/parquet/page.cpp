@@ -86,7 +86,7 @@ OpenedPage open_page(const ParquetPageInput& page, const ParquetLimits& limits, 
     return opened;
   }
   opened.levels = read_parquet_levels(page.leaf, header, page.bytes, limits, page.origin);
-  if (header.rows > 0 && opened.levels.row_count() != header.rows)
+  if ((header.rows > 0 || page.leaf.max_repetition > 0) && opened.levels.row_count() != header.rows)
     throw_parquet_damage(page.origin, 0,
                          fmt::format("expected a page of {} rows, and found {}", header.rows,
                                      opened.levels.row_count()));

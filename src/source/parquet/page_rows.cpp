@@ -19,7 +19,8 @@ ParquetPageRows::ParquetPageRows(ParquetDecodedPage page, std::uint8_t max_defin
     std::size_t next_row = 0;
     value_begins_.reserve(static_cast<std::size_t>(rows_));
     for (std::uint32_t slot = 0; slot < slots_; ++slot) {
-      const bool begins = !is_list || (next_row < slot_begins_.size() && slot_begins_[next_row] == slot);
+      const bool begins =
+          !is_list || (next_row < slot_begins_.size() && slot_begins_[next_row] == slot);
       if (begins) {
         value_begins_.push_back(values);
         ++next_row;
@@ -46,8 +47,7 @@ ParquetPiece ParquetPageRows::row(std::size_t number) const noexcept {
   };
   const auto [first_slot, last_slot] = begin_of(slot_begins_, slots_);
   if (definition_.empty()) return {first_slot, last_slot, first_slot, last_slot};
-  const auto [first, last] =
-      begin_of(value_begins_, static_cast<std::uint32_t>(values_.count));
+  const auto [first, last] = begin_of(value_begins_, static_cast<std::uint32_t>(values_.count));
   return {first, last, first_slot, last_slot};
 }
 
@@ -55,8 +55,8 @@ ParquetPiece ParquetPageRows::leading() const noexcept {
   if (slot_begins_.empty() && rows_ > 0) return {};
   const std::uint32_t slots = slot_begins_.empty() ? slots_ : slot_begins_.front();
   if (definition_.empty()) return {0, slots, 0, slots};
-  const std::uint32_t values = value_begins_.empty() ? static_cast<std::uint32_t>(values_.count)
-                                                     : value_begins_.front();
+  const std::uint32_t values =
+      value_begins_.empty() ? static_cast<std::uint32_t>(values_.count) : value_begins_.front();
   return {0, values, 0, slots};
 }
 

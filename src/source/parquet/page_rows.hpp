@@ -43,9 +43,9 @@ class ParquetPageRows {
  private:
   ParquetValues values_;
   std::shared_ptr<const std::byte[]> bytes_;
-  std::vector<std::uint8_t> definition_;      // empty: each slot has a value
-  std::vector<std::uint32_t> slot_begins_;    // of rows; empty: a row has one slot
-  std::vector<std::uint32_t> value_begins_;   // of rows; empty: as their slots
+  std::vector<std::uint8_t> definition_;     // empty: each slot has a value
+  std::vector<std::uint32_t> slot_begins_;   // of rows; empty: a row has one slot
+  std::vector<std::uint32_t> value_begins_;  // of rows; empty: as their slots
   std::uint32_t slots_ = 0;
   std::uint64_t rows_ = 0;
   std::uint64_t memory_bytes_ = 0;

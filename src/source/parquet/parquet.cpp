@@ -10,8 +10,8 @@
 #include <penstock/source/tables.hpp>
 
 #include "src/source/catalog.hpp"
-#include "src/source/parquet/page_cache.hpp"
 #include "src/source/parquet/chunk_scan.hpp"
+#include "src/source/parquet/page_cache.hpp"
 #include "src/source/parquet/table_cell.hpp"
 #include "src/source/parquet/table_file.hpp"
 #include "src/source/shards/index_files.hpp"
@@ -26,9 +26,9 @@ namespace {
 using source::IndexedPage;
 using source::LabelState;
 using source::Member;
+using source::ParquetCell;
 using source::ParquetField;
 using source::ParquetPageRows;
-using source::ParquetCell;
 using source::ParquetTableFile;
 using source::ParquetValues;
 using source::ShardIndex;
@@ -52,8 +52,8 @@ bool is_label(const ParquetField& field) noexcept {
 class ParquetRows final : public Source {
  public:
   ParquetRows(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-              std::vector<ParquetField> fields, ParquetOptions options,
-              storage::StoragePtr storage, Description description)
+              std::vector<ParquetField> fields, ParquetOptions options, storage::StoragePtr storage,
+              Description description)
       : shards_(std::move(paths), std::move(indexes), std::move(storage)),
         options_(std::move(options)),
         fields_(std::move(fields)),
@@ -310,11 +310,11 @@ class ParquetRows final : public Source {
   static Result<void> require_bytes(const ParquetField& field, std::uint64_t bytes,
                                     std::uint64_t offset) {
     if (field.spec.shape.is_dynamic() || bytes == field.spec.bytes()) return {};
-    return fault(offset,
-                 fmt::format("expected {} bytes, found {}", field.spec.bytes(), bytes));
+    return fault(offset, fmt::format("expected {} bytes, found {}", field.spec.bytes(), bytes));
   }
 
-  Result<ParquetCell> find_cell(const Reading& reading, std::uint64_t number, Record& record) const {
+  Result<ParquetCell> find_cell(const Reading& reading, std::uint64_t number,
+                                Record& record) const {
     const ShardIndex& index = shards_.index(reading.shard);
     const ParquetTableFile& file = files_[reading.shard];
     const auto& group = file.pages(reading.field, reading.place.group);
@@ -380,8 +380,8 @@ class ParquetRows final : public Source {
             return std::move(result.fault());
           record.add_bytes_read(page.bytes);
           auto values = source::decode_indexed_dictionary(
-              file.leaf(reading.field), file.chunk(reading.field, reading.place.group), page,
-              bytes, shards_.path(reading.shard));
+              file.leaf(reading.field), file.chunk(reading.field, reading.place.group), page, bytes,
+              shards_.path(reading.shard));
           if (!values) return std::move(values.fault());
           return std::make_shared<const ParquetValues>(std::move(*values));
         },
@@ -406,21 +406,19 @@ class ParquetRows final : public Source {
         return std::move(result.fault());
       return std::span<const std::byte>(buffer);
     };
-    auto pages =
-        source::scan_parquet_chunk(file.leaf(reading.field), chunk,
-                                   file.footer().row_groups[reading.place.group].rows, read,
-                                   shards_.path(reading.shard));
+    auto pages = source::scan_parquet_chunk(file.leaf(reading.field), chunk,
+                                            file.footer().row_groups[reading.place.group].rows,
+                                            read, shards_.path(reading.shard));
     if (!pages) return std::move(pages.fault());
-    return fault(chunk.pages.begin,
-                 fmt::format("the index has no page for the row: the file {}",
-                             source::kDamagedOrChanged));
+    return fault(chunk.pages.begin, fmt::format("the index has no page for the row: the file {}",
+                                                source::kDamagedOrChanged));
   }
 
   Result<void> set_null(const Reading& reading, std::uint64_t offset, Record& record) const {
     const ParquetField& field = fields_[reading.field];
     if (field.column.required) {
-      const bool is_media = field.is_bytes && files_[reading.shard].leaf(reading.field).path !=
-                                                  field.column.column;
+      const bool is_media =
+          field.is_bytes && files_[reading.shard].leaf(reading.field).path != field.column.column;
       return fault(offset,
                    is_media
                        ? "the row has no bytes here: it is null, or has a path alone, which "
@@ -431,8 +429,7 @@ class ParquetRows final : public Source {
     }
     if (field.spec.shape.is_dynamic()) {
       record.set(field.at, nullptr, field.dtype, with_first(field.spec.shape, 0));
-      if (!field.column.lengths.empty())
-        record.set(field.at + 1, nullptr, DType::i64, Shape{0});
+      if (!field.column.lengths.empty()) record.set(field.at + 1, nullptr, DType::i64, Shape{0});
       return {};
     }
     auto out = record.allocate_field(field.at, field.spec.bytes());
@@ -530,8 +527,9 @@ class ParquetRows final : public Source {
     }
     const auto row = static_cast<std::uint64_t>(with_first(shape, 1).elements());
     if (elements % row != 0)
-      return fault(offset, fmt::format("expected a multiple of {} values, for the shape {}, found {}",
-                                       row, shape.to_string(), elements));
+      return fault(offset,
+                   fmt::format("expected a multiple of {} values, for the shape {}, found {}", row,
+                               shape.to_string(), elements));
     return with_first(shape, static_cast<std::int64_t>(elements / row));
   }
 
@@ -543,18 +541,17 @@ class ParquetRows final : public Source {
         shards_.index(reading.shard).labels(files_[reading.shard].field(reading.field).leaf);
     if (labels == nullptr) return {};
     const LabelState state = labels->state(reading.row);
-    const bool is_same = found ? state != LabelState::missing &&
-                                     (state != LabelState::known ||
-                                      labels->value(reading.row) == *found)
-                               : state != LabelState::known;
+    const bool is_same =
+        found ? state != LabelState::missing &&
+                    (state != LabelState::known || labels->value(reading.row) == *found)
+              : state != LabelState::known;
     if (is_same) return {};
     return fault(offset,
                  fmt::format("the value is {} in the row, and {} in the index of its file: the "
                              "file {}",
                              found ? fmt::to_string(*found) : "null",
-                             state == LabelState::known
-                                 ? fmt::to_string(labels->value(reading.row))
-                                 : "null",
+                             state == LabelState::known ? fmt::to_string(labels->value(reading.row))
+                                                        : "null",
                              source::kDamagedOrChanged));
   }
 
@@ -583,8 +580,7 @@ class ParquetRows final : public Source {
 
 void check(const ParquetOptions& options) {
   if (options.max_record_bytes == 0)
-    throw std::invalid_argument(
-        "max_record_bytes is 0, which no row fits; the default is 256 MiB");
+    throw std::invalid_argument("max_record_bytes is 0, which no row fits; the default is 256 MiB");
 }
 
 }  // namespace

@@ -58,10 +58,10 @@ SourcePtr parquet_images(const ShardPaths& files, ParquetOptions options,
     const FieldSpec expected{field.spec.name, field.at == 0 ? DType::u8 : DType::i64,
                              field.at == 0 ? Shape{kDynamic} : Shape{}};
     if (field.spec != expected)
-      throw Error(fmt::format("{}: expected the column '{}' to be {}, found {}; read it with "
-                              "parquet()",
-                              file, field.column.column, expected.to_string(),
-                              field.spec.to_string()));
+      throw Error(
+          fmt::format("{}: expected the column '{}' to be {}, found {}; read it with "
+                      "parquet()",
+                      file, field.column.column, expected.to_string(), field.spec.to_string()));
   }
   return parquet(files, std::move(options));
 }

@@ -32,6 +32,7 @@ class ChunkReader {
       if (chunk_.is_encrypted) return std::move(chunk_);
       reader_.fail(fmt::format("column '{}' has no metadata in a row group", leaf_.path));
     }
+    check_pages();
     if (index_offset_ > 0 && index_bytes_ > 0 && chunk_.other_file.empty()) {
       chunk_.offset_index = {index_offset_, index_bytes_};
       require_range(reader_, leaf_, *chunk_.offset_index, end_, "the offset index");
@@ -120,6 +121,10 @@ class ChunkReader {
       chunk_.pages.begin = *chunk_.dictionary_page;
     // Without values there need not be pages: some writers say that they are at byte 0.
     if (chunk_.values == 0) chunk_.pages = {kMagicBytes, 0};
+  }
+
+  // When it is known which file they are in.
+  void check_pages() {
     if (!chunk_.other_file.empty()) return;  // its size is not known
     require_range(reader_, leaf_, chunk_.pages, end_, "the pages");
     if (chunk_.values > 0 && chunk_.data_page >= chunk_.pages.end())

@@ -1,7 +1,6 @@
 #include "src/source/parquet/table_fields.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -10,8 +9,10 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/can_hold.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/source/arrays/columns.hpp"
+#include "src/source/parquet/values.hpp"
 
 namespace penstock::source {
 
@@ -51,10 +52,10 @@ std::string name_of_path(const ParquetSchema& schema, std::span<const std::uint3
 bool is_media(const ParquetSchema& schema, std::uint32_t number) {
   const std::vector<std::uint32_t>& children = schema.nodes[number].children;
   return children.size() == 2 && std::ranges::all_of(children, [&](std::uint32_t child) {
-    const ParquetNode& node = schema.nodes[child];
-    return node.leaf && (node.name == "bytes" || node.name == "path") &&
-           schema.leaves[*node.leaf].type == ParquetType::byte_array;
-  });
+           const ParquetNode& node = schema.nodes[child];
+           return node.leaf && (node.name == "bytes" || node.name == "path") &&
+                  schema.leaves[*node.leaf].type == ParquetType::byte_array;
+         });
 }
 
 // All columns by the names that people give; the parts of a media struct also by themselves.
@@ -80,7 +81,8 @@ NamedColumns name_columns(const ParquetSchema& schema) {
   return all;
 }
 
-[[noreturn]] void refuse(const std::string& file, const std::string& column, const std::string& why) {
+[[noreturn]] void refuse(const std::string& file, const std::string& column,
+                         const std::string& why) {
   throw Error(fmt::format(
       "{}: the column '{}' {}; name the columns to be read in columns, or convert it with pyarrow, "
       "which reads it: pyarrow.parquet.read_table(path)",
@@ -132,23 +134,6 @@ Meaning meaning_of(const ParquetLeaf& leaf, const std::string& file, const std::
   }
 }
 
-std::uint32_t width_of(const ParquetLeaf& leaf) {
-  switch (leaf.type) {
-    case ParquetType::boolean:
-      return 1;
-    case ParquetType::int32:
-    case ParquetType::float32:
-      return 4;
-    case ParquetType::int64:
-    case ParquetType::float64:
-      return 8;
-    case ParquetType::fixed_len_byte_array:
-      return leaf.type_length;
-    default:
-      return 0;
-  }
-}
-
 [[noreturn]] void refuse_shape(const ParquetField& field, const std::string& expected) {
   throw std::invalid_argument(fmt::format("column '{}': expected {}, found the shape {}",
                                           field.column.column, expected,
@@ -183,37 +168,6 @@ Shape shape_of(const ParquetField& field) {
   return {};
 }
 
-bool can_hold(DType dtype, double value) {
-  const auto is_whole = [&](double low, double end) {
-    return value >= low && value < end && std::trunc(value) == value;
-  };
-  switch (dtype) {
-    case DType::boolean:
-      return value == 0 || value == 1;
-    case DType::u8:
-      return is_whole(0, 0x1p8);
-    case DType::i8:
-      return is_whole(-0x1p7, 0x1p7);
-    case DType::u16:
-      return is_whole(0, 0x1p16);
-    case DType::i16:
-      return is_whole(-0x1p15, 0x1p15);
-    case DType::u32:
-      return is_whole(0, 0x1p32);
-    case DType::i32:
-      return is_whole(-0x1p31, 0x1p31);
-    case DType::u64:
-      return is_whole(0, 0x1p64);
-    case DType::i64:
-      return is_whole(-0x1p63, 0x1p63);
-    case DType::f16:
-    case DType::bf16:
-      return value == 0;
-    default:
-      return true;
-  }
-}
-
 ParquetField make_field(const ParquetSchema& schema, ParquetColumn column, std::uint32_t number,
                         const std::string& file) {
   const ParquetLeaf& leaf = schema.leaves[number];
@@ -222,7 +176,7 @@ ParquetField make_field(const ParquetSchema& schema, ParquetColumn column, std::
   const Meaning meaning = meaning_of(leaf, file, name);
   ParquetField field{.leaf = leaf.path,
                      .type = leaf.type,
-                     .file_width = width_of(leaf),
+                     .file_width = parquet_width(leaf, {.file = file}),
                      .max_definition = leaf.max_definition,
                      .dtype = meaning.dtype,
                      .is_bytes = meaning.is_bytes,
@@ -237,10 +191,10 @@ ParquetField make_field(const ParquetSchema& schema, ParquetColumn column, std::
   if (!field.column.lengths.empty() && !(field.is_list && field.is_bytes))
     throw std::invalid_argument(fmt::format(
         "column '{}': lengths are those of a list's texts or bytes; leave lengths out", name));
-  if (!can_hold(field.dtype, field.column.default_value))
-    throw std::invalid_argument(fmt::format("column '{}': default_value = {} is no value of type {}",
-                                            name, field.column.default_value,
-                                            name_of(field.dtype)));
+  if (!core::can_hold(field.dtype, field.column.default_value))
+    throw std::invalid_argument(
+        fmt::format("column '{}': default_value = {} is no value of type {}", name,
+                    field.column.default_value, name_of(field.dtype)));
   field.spec = {field.column.name, field.dtype, shape_of(field)};
   return field;
 }
@@ -297,7 +251,8 @@ std::vector<ParquetField> resolve_parquet_columns(const ParquetSchema& schema,
     fields.push_back(make_field(schema, std::move(column), leaf, file));
   };
   if (columns.empty())
-    for (const NamedLeaf& leaf : all.fields) add({.name = leaf.name, .column = leaf.name}, leaf.leaf);
+    for (const NamedLeaf& leaf : all.fields)
+      add({.name = leaf.name, .column = leaf.name}, leaf.leaf);
   for (ParquetColumn column : columns) {
     if (column.column.empty()) column.column = column.name;
     const std::uint32_t leaf = find_leaf(all, column.column, file);
@@ -307,7 +262,8 @@ std::vector<ParquetField> resolve_parquet_columns(const ParquetSchema& schema,
   for (ParquetField& field : fields) {
     field.at = specs.size();
     specs.push_back(field.spec);
-    if (!field.column.lengths.empty()) specs.push_back({field.column.lengths, DType::i64, {kDynamic}});
+    if (!field.column.lengths.empty())
+      specs.push_back({field.column.lengths, DType::i64, {kDynamic}});
   }
   require_names(specs);
   return fields;
@@ -324,10 +280,11 @@ std::vector<ParquetField> find_parquet_fields(const ParquetSchema& schema,
     if (own[i].spec == fields[i].spec && own[i].is_list == fields[i].is_list &&
         own[i].is_bytes == fields[i].is_bytes && own[i].file_width == fields[i].file_width)
       continue;
-    throw Error(fmt::format(
-        "{}: the column '{}' is {}, and in {} it is {}: files of one data set must have the same types",
-        file, fields[i].column.column, own[i].spec.to_string(), first_file,
-        fields[i].spec.to_string()));
+    throw Error(
+        fmt::format("{}: the column '{}' is {}, and in {} it is {}: files of one data set must "
+                    "have the same types",
+                    file, fields[i].column.column, own[i].spec.to_string(), first_file,
+                    fields[i].spec.to_string()));
   }
   return own;
 }

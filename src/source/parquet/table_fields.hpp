@@ -16,15 +16,16 @@ namespace penstock::source {
 
 /// How a leaf's values become a field.
 struct ParquetField {
-  ParquetColumn column;         ///< as it was asked for; `column.column` is never empty
-  std::string leaf;             ///< path of the leaf in each file's schema
+  ParquetColumn column;  ///< as it was asked for; `column.column` is never empty
+  std::string leaf;      ///< path of the leaf in each file's schema
   ParquetType type{};
   std::uint32_t file_width = 0;
   std::uint8_t max_definition = 0;
-  DType dtype = DType::u8;      ///< u8 for texts and bytes
-  bool is_bytes = false;        ///< a value is any number of bytes
+  DType dtype = DType::u8;  ///< u8 for texts and bytes
+  bool is_bytes = false;    ///< a value is any number of bytes
   bool is_list = false;
-  std::uint8_t list_definition = 0;  ///< of a list: the definition level from which on a slot is an element
+  std::uint8_t list_definition =
+      0;  ///< of a list: the definition level from which on a slot is an element
   FieldSpec spec;
   std::size_t at = 0;  ///< among the fields of a record; its lengths are the next
 

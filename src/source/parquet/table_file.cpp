@@ -64,8 +64,7 @@ class LabelColumn {
 
 // Nothing of what is no integer, or more than 2^63-1.
 std::optional<std::int64_t> integer_of(const ParquetLeaf& leaf, std::span<const std::byte> value) {
-  const bool is_signed =
-      leaf.logical.meaning != ParquetMeaning::integer || leaf.logical.is_signed;
+  const bool is_signed = leaf.logical.meaning != ParquetMeaning::integer || leaf.logical.is_signed;
   if (leaf.type == ParquetType::int32) {
     const auto number = load_little_endian<std::int32_t>(value);
     return is_signed ? number : std::int64_t{static_cast<std::uint32_t>(number)};
@@ -209,8 +208,9 @@ class TableScan {
         wanted.column.set(first_row + row, elements(piece));
       } else {
         const bool is_there = piece.first_value < piece.last_value;
-        wanted.column.set(first_row + row, is_there ? integer_of(leaf, page.values()[piece.first_value])
-                                                    : std::nullopt);
+        wanted.column.set(first_row + row, is_there
+                                               ? integer_of(leaf, page.values()[piece.first_value])
+                                               : std::nullopt);
       }
     }
   }
@@ -230,9 +230,8 @@ class TableScan {
         const std::vector<Value>& values = values_[used[i]];
         std::size_t& at = next[used[i]];
         if (at == values.size() || values[at].row != row) continue;
-        contents.members.push_back({.begin = values[at].range.begin,
-                                    .bytes = values[at].range.bytes,
-                                    .extension = i});
+        contents.members.push_back(
+            {.begin = values[at].range.begin, .bytes = values[at].range.bytes, .extension = i});
         ++at;
       }
       contents.first_member_ends.push_back(contents.members.size());
@@ -264,11 +263,11 @@ Result<ParquetPageHeader> header_of(const IndexedPage& page, std::span<const std
 ParquetFooter open_parquet_footer(FileWindow& file, const std::string& path) {
   const std::uint64_t bytes = file.file_bytes();
   const std::uint64_t tail = std::min(bytes, kParquetTail);
-  const auto needed = parquet_footer_bytes(
-      file.at(bytes - tail, static_cast<std::size_t>(tail)), bytes, path);
+  const auto needed =
+      parquet_footer_bytes(file.at(bytes - tail, static_cast<std::size_t>(tail)), bytes, path);
   if (!needed) throw_error(needed.fault());
-  auto footer = read_parquet_footer(file.at(bytes - *needed, static_cast<std::size_t>(*needed)),
-                                    bytes, path);
+  auto footer =
+      read_parquet_footer(file.at(bytes - *needed, static_cast<std::size_t>(*needed)), bytes, path);
   if (!footer) throw_error(footer.fault());
   return std::move(*footer);
 }
@@ -380,9 +379,8 @@ std::optional<std::uint64_t> ParquetTableFile::page_of(const ShardIndex& index, 
                                                        const Place& place) const noexcept {
   const ParquetColumnPages::Group& group = pages(field, place.group);
   const auto numbers = std::views::iota(group.first, group.last);
-  const auto behind = std::ranges::partition_point(numbers, [&](std::uint64_t number) {
-    return index.page(number).first_row <= place.row;
-  });
+  const auto behind = std::ranges::partition_point(
+      numbers, [&](std::uint64_t number) { return index.page(number).first_row <= place.row; });
   if (behind == numbers.begin()) return std::nullopt;
   const std::uint64_t number = *std::ranges::prev(behind);
   const IndexedPage page = index.page(number);

@@ -39,10 +39,12 @@ namespace penstock::source {
 /// Decodes a page that was read with its header.
 ///
 /// Errors  a fault  it is damaged, or is no longer the one that was indexed
-[[nodiscard]] Result<ParquetPageRows> decode_indexed_page(
-    const ParquetLeaf& leaf, const ParquetChunk& chunk, const IndexedPage& page,
-    std::shared_ptr<const std::byte[]> bytes, const ParquetValues* dictionary,
-    const std::string& path);
+[[nodiscard]] Result<ParquetPageRows> decode_indexed_page(const ParquetLeaf& leaf,
+                                                          const ParquetChunk& chunk,
+                                                          const IndexedPage& page,
+                                                          std::shared_ptr<const std::byte[]> bytes,
+                                                          const ParquetValues* dictionary,
+                                                          const std::string& path);
 [[nodiscard]] Result<ParquetValues> decode_indexed_dictionary(const ParquetLeaf& leaf,
                                                               const ParquetChunk& chunk,
                                                               const IndexedPage& page,

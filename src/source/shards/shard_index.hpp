@@ -89,8 +89,8 @@ struct IndexedPage {
   std::uint64_t group = 0;   ///< number of its row group
   std::uint64_t column = 0;  ///< number of its column
   Kind kind = Kind::values;
-  std::uint64_t begin = 0;  ///< of its header
-  std::uint64_t bytes = 0;  ///< with its header
+  std::uint64_t begin = 0;      ///< of its header
+  std::uint64_t bytes = 0;      ///< with its header
   std::uint64_t first_row = 0;  ///< in its row group
   std::uint64_t rows = 0;
 };

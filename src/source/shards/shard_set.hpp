@@ -17,9 +17,9 @@ namespace penstock::source {
 
 /// Behind what is no longer as it was indexed.
 inline constexpr std::string_view kDamagedOrChanged =
-    "is damaged, or was changed after it was indexed; remove the .penstock-index that lies beside "
-    "it, if one does, and open "
-    "it again";
+    "is damaged, or was changed after it was indexed; remove its .penstock-index, which lies "
+    "beside "
+    "it or in the folder indexes of the cache (index_cache), and open it again";
 
 class ShardSet {
  public:

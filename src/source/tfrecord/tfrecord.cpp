@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 
 #include <penstock/source/shards.hpp>
 
+#include "src/core/can_hold.hpp"
 #include "src/source/arrays/columns.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/shards/index_files.hpp"
@@ -496,14 +496,6 @@ class TfRecords final : public Source {
   bool has_sequences_ = false;
 };
 
-// Whether the field's type can hold the value that stands for a missing one.
-bool can_hold(DType dtype, double value) noexcept {
-  if (dtype == DType::f32) return true;
-  const double low = dtype == DType::u8 ? 0 : -0x1p63;
-  const double high = dtype == DType::u8 ? 256 : 0x1p63;
-  return value >= low && value < high && std::trunc(value) == value;
-}
-
 // Of a field of any number of rows.
 void check_rows(const ExampleField& field) {
   const auto refuse = [&](const std::string& what) {
@@ -560,7 +552,7 @@ void check(const ExampleField& field) {
   }
   if (has_rows(field)) check_rows(field);
   if (field.shape.rank() > 0) check_shape(field);
-  if (!can_hold(field.dtype, field.default_value)) {
+  if (!core::can_hold(field.dtype, field.default_value)) {
     throw std::invalid_argument(fmt::format("field '{}': {} is no value of type {}", field.name,
                                             field.default_value, name_of(field.dtype)));
   }

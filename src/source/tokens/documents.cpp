@@ -11,6 +11,7 @@
 #include <penstock/source/tokens.hpp>
 
 #include "src/source/hash_ends.hpp"
+#include "src/source/shards/shard_set.hpp"
 
 namespace penstock::source {
 
@@ -42,10 +43,8 @@ class Documents final : public Source {
                               place->begin + place->length, shard->tokens.size() / token_bytes_));
     if (!ends_as_indexed(*shard, *place))
       return Fault{
-          .reason = fmt::format("tokens {} to {} are no document, as its index says: the file was "
-                                "changed after it had been indexed; remove "
-                                "{}.penstock-index, and open it again",
-                                place->begin, place->begin + place->length, shard->location),
+          .reason = fmt::format("tokens {} to {} are no document, as its index says: the file {}",
+                                place->begin, place->begin + place->length, kDamagedOrChanged),
           .file = location(number),
           .offset = shard->begin + place->begin * token_bytes_};
     record.set(0, shard->tokens.data() + place->begin * token_bytes_, kind_.field.dtype,
