@@ -171,8 +171,8 @@ TEST_F(S3, ShardsAreTheSameAsLocalOnes) {
   }
   expect_same(*source::tfrecord(local("records"), {.index = in_memory}),
               *source::tfrecord(remote("records"), {.index = in_memory, .storage = options()}));
-  const ParquetOptions local_tables{.columns = {{.name = "image"}, {.name = "label"}},
-                                    .index = in_memory};
+  const ParquetOptions local_tables{
+      .columns = {{.name = "image", .required = false}, {.name = "label"}}, .index = in_memory};
   ParquetOptions remote_tables = local_tables;
   remote_tables.storage = options();
   const auto tables = source::parquet(local("tables"), local_tables);
