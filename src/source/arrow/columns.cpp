@@ -1,0 +1,122 @@
+#include "src/source/arrow/columns.hpp"
+
+#include <fmt/format.h>
+
+#include "src/source/arrow/compression.hpp"
+
+namespace penstock::source {
+
+// The columns that one call opens, and how many bytes it may decompress for them.
+class ArrowColumns::Opening {
+ public:
+  Opening(const ArrowColumns& columns, std::uint64_t batch)
+      : columns_(columns), batch_(batch), unpacked_left_(columns.limits_.unpacked_bytes) {}
+
+  ArrowColumn open(const ArrowBatch& located, std::uint32_t field, bool is_dictionary) {
+    const ArrowFields& fields = columns_.index_->fields;
+    const ArrowField& node = fields.nodes[field];
+    const ArrowNode* place = located.find(field);
+    if (place == nullptr)
+      throw DataError(Fault{.reason = fmt::format("field '{}' is in a dictionary: open the column "
+                                                  "that refers to it",
+                                                  fields.path(field)),
+                            .file = *columns_.file_,
+                            .offset = located.body.begin});
+    const ArrowType& stored =
+        node.dictionary && !is_dictionary ? node.dictionary->index : node.type;
+    const ArrowLayout layout = arrow_layout(stored.kind);
+    if (layout == ArrowLayout::other)
+      throw_arrow_unread({.file = *columns_.file_, .offset = located.body.begin},
+                         fmt::format("{} in column '{}'", name_of(stored), fields.path(field)));
+    ArrowColumnParts parts{.field = &node,
+                           .is_dictionary = is_dictionary,
+                           .path = fields.path(field),
+                           .file = columns_.file_,
+                           .length = place->length,
+                           .may_have_nulls = place->null_count > 0};
+    Memory memory;
+    if (place->buffers > 0 && parts.may_have_nulls)
+      parts.validity = load(located, place->first_buffer, memory);
+    if (place->buffers > 1) parts.first = load(located, place->first_buffer + 1, memory);
+    if (place->buffers > 2) parts.second = load(located, place->first_buffer + 2, memory);
+    if (!memory.empty()) parts.owner = std::make_shared<const Memory>(std::move(memory));
+    if (node.dictionary && !is_dictionary) {
+      parts.dictionary = *dictionary(field);
+    } else {
+      for (const std::uint32_t child : node.children)
+        parts.children.push_back(open(located, child, false));
+    }
+    return ArrowColumn(std::move(parts));
+  }
+
+ private:
+  using Memory = std::vector<std::shared_ptr<const std::byte[]>>;
+
+  ArrowBuffer load(const ArrowBatch& located, std::uint32_t number, Memory& memory) {
+    const ArrowRange& range = located.buffers[number];
+    if (range.bytes == 0) return {};
+    const std::uint64_t begin = located.body.begin + range.begin;
+    const auto bytes = read_arrow_range(columns_.read_, begin, range.bytes, *columns_.file_);
+    if (located.compression == ArrowCompression::none) return {bytes, begin};
+    ArrowUnpacked unpacked = unpack_arrow_buffer(located.compression, bytes, unpacked_left_,
+                                                 {.file = *columns_.file_, .offset = begin});
+    if (unpacked.owner == nullptr) return {unpacked.bytes, begin + kArrowUnpackedLength};
+    memory.push_back(std::move(unpacked.owner));
+    unpacked_left_ -= unpacked.bytes.size();
+    return {unpacked.bytes, 0};
+  }
+
+  std::shared_ptr<const Parts> dictionary(std::uint32_t field) {
+    auto blocks = columns_.index_->dictionary_blocks(
+        columns_.index_->fields.nodes[field].dictionary->id, batch_);
+    {
+      const std::scoped_lock lock(columns_.mutex_);
+      const auto kept = columns_.dictionaries_.find(field);
+      if (kept != columns_.dictionaries_.end() && kept->second.blocks == blocks)
+        return kept->second.parts;
+    }
+    auto parts = std::make_shared<Parts>();
+    for (const ArrowBlock* block : blocks)
+      parts->push_back(open(columns_.locate_block(*block, field), field, true));
+    const std::scoped_lock lock(columns_.mutex_);
+    columns_.dictionaries_[field] = {std::move(blocks), parts};
+    return parts;
+  }
+
+  const ArrowColumns& columns_;
+  std::uint64_t batch_;
+  std::uint64_t unpacked_left_;
+};
+
+ArrowColumns::ArrowColumns(std::shared_ptr<const ArrowIndex> index, ArrowRead read,
+                           const ArrowLimits& limits)
+    : index_(std::move(index)),
+      file_(std::make_shared<const std::string>(index_->file)),
+      read_(std::move(read)),
+      limits_(limits) {}
+
+ArrowBatch ArrowColumns::locate_block(const ArrowBlock& block,
+                                      std::optional<std::uint32_t> dictionary_of) const {
+  const auto bytes = read_arrow_range(read_, block.metadata.begin, block.metadata.bytes, *file_);
+  auto batch = read_arrow_batch(index_->fields, block, bytes, *file_, dictionary_of);
+  if (!batch) throw DataError(batch.fault());
+  return std::move(*batch);
+}
+
+Result<ArrowBatch> ArrowColumns::locate(std::uint64_t batch) const {
+  return arrow_result(
+      [&] { return locate_block(index_->batches[static_cast<std::size_t>(batch)], std::nullopt); });
+}
+
+Result<ArrowColumn> ArrowColumns::open(std::uint64_t batch, std::uint32_t field) const {
+  const auto located = locate(batch);
+  if (!located) return located.fault();
+  return open(batch, *located, field);
+}
+
+Result<ArrowColumn> ArrowColumns::open(std::uint64_t batch, const ArrowBatch& located,
+                                       std::uint32_t field) const {
+  return arrow_result([&] { return Opening(*this, batch).open(located, field, false); });
+}
+
+}  // namespace penstock::source

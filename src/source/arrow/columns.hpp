@@ -1,0 +1,60 @@
+// source/arrow/columns: columns of a file's batches, with their dictionaries.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/source/arrow/batch.hpp"
+#include "src/source/arrow/column.hpp"
+#include "src/source/arrow/index.hpp"
+
+namespace penstock::source {
+
+/// Opens columns of an indexed file. What it `read`s must stay valid as long as the columns, as a mapped file does: they
+/// are not copied. Dictionaries are kept, the last that each field used.
+///
+/// Threads  any number at once, if `read` allows it
+class ArrowColumns {
+ public:
+  ArrowColumns(std::shared_ptr<const ArrowIndex> index, ArrowRead read,
+               const ArrowLimits& limits = {});
+
+  [[nodiscard]] const ArrowIndex& index() const noexcept { return *index_; }
+  /// Reads where the buffers of a batch are.
+  ///
+  /// Errors  a fault  the batch's metadata is damaged
+  [[nodiscard]] Result<ArrowBatch> locate(std::uint64_t batch) const;
+  /// Opens a field of a batch, with all that is in it; 0 is a struct of all columns. Buffers that are compressed are
+  /// decompressed, and belong to the column.
+  ///
+  /// Errors  a fault  the file is damaged, or a type or a codec is not read
+  [[nodiscard]] Result<ArrowColumn> open(std::uint64_t batch, std::uint32_t field) const;
+  /// The same, of a batch that was located.
+  [[nodiscard]] Result<ArrowColumn> open(std::uint64_t batch, const ArrowBatch& located,
+                                         std::uint32_t field) const;
+
+ private:
+  class Opening;
+  using Parts = std::vector<ArrowColumn>;
+  struct Kept {
+    std::vector<const ArrowBlock*> blocks;
+    std::shared_ptr<const Parts> parts;
+  };
+  [[nodiscard]] ArrowBatch locate_block(const ArrowBlock& block,
+                                        std::optional<std::uint32_t> dictionary_of) const;
+
+  std::shared_ptr<const ArrowIndex> index_;
+  std::shared_ptr<const std::string> file_;
+  ArrowRead read_;
+  ArrowLimits limits_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::uint32_t, Kept> dictionaries_;  // by field
+};
+
+}  // namespace penstock::source
