@@ -45,6 +45,7 @@ class StreamScan {
       throw_no_arrow(index_.file, 0,
                      "expected an Arrow stream, and found an empty file: leave it out, or write or "
                      "download it again");
+    require_stream();
     std::uint64_t at = 0;
     while (const auto place = find_arrow_message(read_, at, end_, index_.file, limits_)) {
       if (place->metadata.bytes == 0) break;
@@ -57,6 +58,20 @@ class StreamScan {
   }
 
  private:
+  void require_stream() const {
+    const auto head = read_arrow_range(read_, 0, std::min<std::uint64_t>(end_, 4), index_.file);
+    if (head.size() == 4) {
+      const auto word = load_little_endian<std::uint32_t>(head);
+      if (word == kArrowContinuation || word <= end_ - 4) return;
+    }
+    throw_no_arrow(
+        index_.file, 0,
+        fmt::format("expected an Arrow stream, which begins with FF FF FF FF or the length "
+                    "of its first message, and found other bytes in a file of {}: leave it "
+                    "out, or write or download it again",
+                    end_));
+  }
+
   // Returns where the next one begins.
   std::uint64_t read_message(const ArrowMessagePlace& place) {
     const ArrowOrigin origin{.file = index_.file, .offset = place.metadata.begin};

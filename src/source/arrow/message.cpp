@@ -9,7 +9,6 @@ namespace penstock::source {
 namespace {
 
 constexpr std::uint64_t kWord = 4;
-constexpr std::uint32_t kContinuation = 0xFFFFFFFF;  // with which messages begin since Arrow 0.15
 
 }  // namespace
 
@@ -35,7 +34,7 @@ std::optional<ArrowMessagePlace> find_arrow_message(const ArrowRead& read, std::
   std::uint64_t at = offset;
   std::uint32_t length = read_word(at);
   at += kWord;
-  if (length == kContinuation) {
+  if (length == kArrowContinuation) {
     length = read_word(at);
     at += kWord;
   }

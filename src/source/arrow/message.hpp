@@ -50,6 +50,9 @@ struct ArrowMessage {
   std::uint64_t body_bytes = 0;
 };
 
+/// With which messages begin since Arrow 0.15.
+inline constexpr std::uint32_t kArrowContinuation = 0xFFFFFFFF;
+
 /// "Schema", "RecordBatch" and so on; "message type 9" for unknown numbers.
 [[nodiscard]] std::string name_of(ArrowMessageKind kind);
 

@@ -49,5 +49,49 @@ TEST_P(ArrowFiles, HaveTheValuesThatPyarrowReads) {
 INSTANTIATE_TEST_SUITE_P(All, ArrowFiles, ::testing::ValuesIn(arrow_fixtures()),
                          [](const auto& named) { return named.param; });
 
+std::string open_fault(const std::string& name, const char* column) {
+  ArrowFileInMemory file(arrow_fixture(name + ".arrow"));
+  const ArrowColumns columns = file.columns();
+  const auto opened = columns.open(0, *columns.index().fields.find(column));
+  return opened ? "" : opened.fault().to_string();
+}
+
+TEST(ArrowRefusals, NameWhatIsNotRead) {
+  EXPECT_THAT(open_fault("lz4_stream", "string"),
+              HasSubstr("compressed with LZ4_FRAME, which is not read here; pyarrow reads it"));
+  for (const auto& [column, type] : {std::pair{"map", "Map"},
+                                     {"dense", "Union"},
+                                     {"runs", "RunEndEncoded"},
+                                     {"list_view", "ListView"},
+                                     {"utf8_view", "Utf8View"}})
+    EXPECT_THAT(open_fault("refused_file", column),
+                HasSubstr(std::string(type) + " in column '" + column +
+                          "' is not read here; pyarrow reads it"));
+}
+
+TEST(ArrowCompression, DecompressesNoMoreThanItsLimitAtOnce) {
+  if (!has_zstd()) GTEST_SKIP() << "this build has no libzstd";
+  ArrowFileInMemory file(arrow_fixture("zstd_file.arrow"));
+  const auto index = std::make_shared<const source::ArrowIndex>(*file.index());
+  const auto open = [&](std::uint64_t limit) {
+    const ArrowColumns columns(index, file.mapping(), {.unpacked_bytes = limit});
+    const auto opened = columns.open(0, 0);
+    return opened ? "" : opened.fault().reason;
+  };
+  EXPECT_EQ(open(1 << 20), "");
+  EXPECT_THAT(open(1000), HasSubstr("are left of what is read at once"));
+}
+
+TEST(ArrowColumnsOfFiles, AreTheFilesOwnBytes) {
+  ArrowFileInMemory file(arrow_fixture("huggingface_cache.arrow"));
+  const ArrowColumns columns = file.columns();
+  const auto image = columns.open(0, *columns.index().fields.find("image"));
+  ASSERT_TRUE(image) << image.fault().to_string();
+  const auto bytes = image->child(0).value(2);
+  EXPECT_EQ(bytes.size(), 5U);
+  EXPECT_GE(bytes.data(), file.bytes().data());
+  EXPECT_LT(bytes.data(), file.bytes().data() + file.bytes().size());
+}
+
 }  // namespace
 }  // namespace penstock
