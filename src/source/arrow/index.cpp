@@ -83,7 +83,6 @@ class StreamScan {
         throw_no_arrow(index_.file, place.offset,
                        "expected one schema in an Arrow stream, and found a second: streams were "
                        "joined; split the file, or write it again");
-      index_.version = message.version;
       index_.fields = read_arrow_schema(message.header, origin, limits_);
       return place.body + skip_body(message, place, origin);
     }
@@ -135,7 +134,6 @@ class FooterReader {
     const std::vector<std::byte> bytes(read.begin(), read.end());
     FlatBuffer buffer(bytes, origin);
     const FlatTable table = buffer.root();
-    index_.version = arrow_version(table.number<std::int16_t>(0), origin);
     const auto schema = table.table(1);
     if (!schema) table.fail("the footer has no schema");
     index_.fields = read_arrow_schema(*schema, origin, limits_);

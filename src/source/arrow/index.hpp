@@ -12,8 +12,7 @@ namespace penstock::source {
 
 struct ArrowIndex {
   std::string file;
-  bool has_footer = false;    ///< of the file format; else it is a stream
-  std::uint32_t version = 0;  ///< of the metadata: 4 or 5
+  bool has_footer = false;  ///< of the file format; else it is a stream
   ArrowFields fields;
   std::vector<ArrowBlock> batches;
   std::vector<ArrowBlock> dictionaries;  ///< in the order in which they apply

@@ -10,6 +10,19 @@ namespace {
 
 constexpr std::uint64_t kWord = 4;
 
+// The 4 of V4, the 5 of V5; Schema.fbs numbers V1 as 0. Footers of old writers lack it: only messages are checked.
+std::uint32_t arrow_version(std::int16_t number, const ArrowOrigin& origin) {
+  constexpr std::int16_t kV4 = 3;
+  constexpr std::int16_t kV5 = 4;
+  if (number == kV4 || number == kV5) return static_cast<std::uint32_t>(number) + 1;
+  throw DataError(Fault{
+      .reason = fmt::format("expected Arrow metadata of version V4 or V5, and found V{}: write "
+                            "the data again with Arrow 0.8 or later",
+                            number + 1),
+      .file = origin.file,
+      .offset = origin.offset});
+}
+
 }  // namespace
 
 std::string name_of(ArrowMessageKind kind) {
@@ -49,18 +62,6 @@ std::optional<ArrowMessagePlace> find_arrow_message(const ArrowRead& read, std::
                           .file = file,
                           .offset = offset});
   return ArrowMessagePlace{.offset = offset, .metadata = {at, length}, .body = at + length};
-}
-
-std::uint32_t arrow_version(std::int16_t number, const ArrowOrigin& origin) {
-  constexpr std::int16_t kV4 = 3;
-  constexpr std::int16_t kV5 = 4;
-  if (number == kV4 || number == kV5) return static_cast<std::uint32_t>(number) + 1;
-  throw DataError(Fault{
-      .reason = fmt::format("expected Arrow metadata of version V4 or V5, and found V{}: write "
-                            "the data again with Arrow 0.8 or later",
-                            number + 1),
-      .file = origin.file,
-      .offset = origin.offset});
 }
 
 ArrowMessage read_arrow_message(FlatBuffer& buffer, const ArrowOrigin& origin) {

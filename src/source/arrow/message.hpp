@@ -70,8 +70,6 @@ inline constexpr std::uint32_t kArrowContinuation = 0xFFFFFFFF;
 ///
 /// Errors  DataError  it is damaged, or of a version that is not read
 [[nodiscard]] ArrowMessage read_arrow_message(FlatBuffer& buffer, const ArrowOrigin& origin);
-/// Checks a metadata version, as Schema.fbs numbers it, and returns the 4 of V4, the 5 of V5.
-[[nodiscard]] std::uint32_t arrow_version(std::int16_t number, const ArrowOrigin& origin);
 
 /// The RecordBatch that a message has, also within its DictionaryBatch.
 ///
