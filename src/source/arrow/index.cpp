@@ -32,6 +32,26 @@ void add_batch(ArrowIndex& index, const ArrowBlock& block, const ArrowOrigin& or
   index.batches.push_back(block);
 }
 
+// Adds the batches of dictionaries; the first of each must be complete.
+class DictionaryList {
+ public:
+  void add(ArrowIndex& index, const ArrowBlock& block, const ArrowOrigin& origin) {
+    const bool is_first = ids_.insert(block.id).second;
+    if (block.is_delta && is_first)
+      throw_arrow_damage(origin, 0,
+                         fmt::format("dictionary {} is extended before it is there", block.id));
+    if (!block.is_delta && !is_first && index.has_footer)
+      throw_arrow_damage(origin, 0,
+                         fmt::format("dictionary {} is there twice, and one cannot replace another "
+                                     "in the file format",
+                                     block.id));
+    index.dictionaries.push_back(block);
+  }
+
+ private:
+  std::set<std::int64_t> ids_;
+};
+
 class StreamScan {
  public:
   StreamScan(const ArrowRead& read, std::uint64_t end, const std::string& file,
@@ -94,7 +114,7 @@ class StreamScan {
     ArrowBlock block = arrow_block(message, place, end_, origin, limits_);
     if (message.kind == ArrowMessageKind::dictionary) {
       block.batches_before = index_.batches.size();
-      index_.dictionaries.push_back(block);
+      dictionaries_.add(index_, block, origin);
     } else {
       add_batch(index_, block, origin);
     }
@@ -114,6 +134,7 @@ class StreamScan {
   std::uint64_t end_;
   const ArrowLimits& limits_;
   ArrowIndex index_;
+  DictionaryList dictionaries_;
 };
 
 class FooterReader {
@@ -139,13 +160,6 @@ class FooterReader {
     index_.fields = read_arrow_schema(*schema, origin, limits_);
     read_blocks(table.elements(2, kBlockBytes), ArrowMessageKind::dictionary, origin);
     read_blocks(table.elements(3, kBlockBytes), ArrowMessageKind::batch, origin);
-    std::set<std::int64_t> ids;
-    for (const ArrowBlock& block : index_.dictionaries)
-      if (!block.is_delta && !ids.insert(block.id).second)
-        throw_arrow_damage(origin, 0,
-                           fmt::format("dictionary {} is there twice, and one cannot replace "
-                                       "another in the file format",
-                                       block.id));
     return std::move(index_);
   }
 
@@ -218,7 +232,7 @@ class FooterReader {
           fmt::format("expected a {}, and found a {}", name_of(kind), name_of(message.kind)));
     const ArrowBlock block = arrow_block(message, *place, end_, origin, limits_);
     if (kind == ArrowMessageKind::dictionary) {
-      index_.dictionaries.push_back(block);
+      dictionaries_.add(index_, block, origin);
     } else {
       add_batch(index_, block, origin);
     }
@@ -230,6 +244,7 @@ class FooterReader {
   std::uint64_t metadata_read_ = 0;
   const ArrowLimits& limits_;
   ArrowIndex index_;
+  DictionaryList dictionaries_;
 };
 
 }  // namespace
@@ -239,7 +254,7 @@ std::vector<const ArrowBlock*> ArrowIndex::dictionary_blocks(std::int64_t id,
   std::vector<const ArrowBlock*> used;
   for (const ArrowBlock& block : dictionaries) {
     if (block.id != id || block.batches_before > batch) continue;
-    if (!block.is_delta && !has_footer) used.clear();
+    if (!block.is_delta) used.clear();
     used.push_back(&block);
   }
   return used;

@@ -174,6 +174,24 @@ TEST(ArrowIndex, RefusesByNameWhatIsNotRead) {
               HasSubstr("a Tensor in place of a table's batch is not read here; pyarrow reads it"));
 }
 
+// A message of a dictionary's batch, without fields.
+std::string dictionary_message(std::int64_t id, bool is_delta) {
+  FlatWriter writer;
+  const auto dictionary = writer.table(test::begin_arrow_message(writer, 2), {8, 4, 1});
+  writer.put(dictionary[0], id);
+  writer.put(dictionary[2], std::uint8_t{is_delta});
+  writer.table(dictionary[1], {8});
+  return test::arrow_message(writer.text());
+}
+
+TEST(ArrowIndex, HasNoDictionaryThatIsExtendedBeforeItIsThere) {
+  const std::string schema = test::arrow_schema_message();
+  EXPECT_EQ(index_fault(schema + dictionary_message(7, false) + dictionary_message(7, true)), "");
+  EXPECT_EQ(index_fault(schema + dictionary_message(7, false) + dictionary_message(7, false)), "");
+  EXPECT_THAT(index_fault(schema + dictionary_message(6, false) + dictionary_message(7, true)),
+              HasSubstr("dictionary 7 is extended before it is there"));
+}
+
 TEST(ArrowIndex, ComparesTheRowsOfABatchWithItsFields) {
   FlatWriter writer;
   const auto batch = writer.table(test::begin_arrow_message(writer, 3), {8, 4, 4});
