@@ -1,4 +1,4 @@
-// Arrow streams and files, single columns, and formats of the C data interface. The last byte says which.
+// Arrow streams and files, single columns, formats of the C data interface, and Hugging Face's JSON. The last byte says which.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -11,6 +11,7 @@
 
 #include "src/source/arrow/c_format.hpp"
 #include "src/source/arrow/columns.hpp"
+#include "src/source/arrow/huggingface.hpp"
 
 namespace {
 
@@ -187,6 +188,14 @@ void read_format(std::string_view text) {
   }
 }
 
+void read_json(std::string_view text) {
+  (void)parse_huggingface_features(text, "a.json");
+  if (const auto splits = parse_huggingface_splits(text, "a.json"))
+    for (const std::string& name : *splits) require(name.find('/') == std::string::npos);
+  if (const auto state = parse_huggingface_state(text, "a.json"))
+    for (const std::string& name : state->data_files) require(!name.empty() && name != "..");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -200,6 +209,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 2:
       read_format({reinterpret_cast<const char*>(data), size - 1});
+      break;
+    case 3:
+      read_json({reinterpret_cast<const char*>(data), size - 1});
       break;
     default:
       read_file(bytes);

@@ -238,7 +238,7 @@ void write_parquet(const std::filesystem::path& folder) {
   }
 }
 
-// Whole files, columns and formats, as arrow_fuzz reads them.
+// Whole files, columns, formats and JSON, as arrow_fuzz reads them.
 void write_arrow(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   for (const auto& entry :
@@ -257,6 +257,17 @@ void write_arrow(const std::filesystem::path& folder) {
   int number = 0;
   for (const char* format : {"tsu:Europe/Berlin", "d:19,10,256", "w:42", "+w:3", "+ud:4,5", "tiD"})
     write_text(folder / fmt::format("format_{}", number++), std::string(format) + '\2');
+  const std::string value = R"({"dtype": "int8", "_type": "Value"})";
+  write_text(
+      folder / "features",
+      R"({"info": {"features": {"i": {"_type": "Image"}, "l": {"names": ["a"], "_type": "ClassLabel"},
+                 "s": {"feature": {"x": )" +
+          value + R"(}, "length": 3, "_type": "Sequence"},
+                 "a": {"shape": [null, 2], "dtype": "int8", "_type": "Array2D"}, "o": [)" +
+          value + "]}}}\3");
+  write_text(folder / "state",
+             R"({"_data_files": [{"filename": "a.arrow"}], "_split": null, "splits": ["train"]})"
+             "\3");
 }
 
 // As files_fuzz reads them.
