@@ -22,8 +22,8 @@ struct ArrowBatch {
   std::uint64_t rows = 0;
   ArrowCompression compression = ArrowCompression::none;
   ArrowRange body;          ///< in the file
-  std::uint32_t first = 0;  ///< the field that nodes[0] is of: 0, or that of a dictionary
-  /// Of each field from `first` to its end; fields within a dictionary's values are not in the batch that refers to it.
+  std::uint32_t first = 0;  ///< the field of nodes[0]: 0, or the one with the dictionary
+  /// Of each field from `first` to its end. What is in a dictionary's values is in the dictionary's batches only.
   std::vector<std::optional<ArrowNode>> nodes;
   std::vector<ArrowRange> buffers;  ///< within the body
 
@@ -33,10 +33,10 @@ struct ArrowBatch {
   }
 };
 
-/// Reads the metadata of a record batch of `fields`, or of the batch of the dictionary of `dictionary_of`, a field. `bytes`
-/// are block.metadata's. Each buffer lies within the body; its size is checked when a column is opened.
+/// Reads the metadata of a record batch; with `dictionary_of`, of a batch of that field's dictionary. `bytes` are those of
+/// block.metadata. Each buffer lies within the body; its size is checked when a column is opened.
 ///
-/// Errors  a fault  it is damaged, is not of these fields, or has a type that no reader of this version can pass over
+/// Errors  a fault  it is damaged, is not of these fields, or has a type whose number of buffers is not known
 [[nodiscard]] Result<ArrowBatch> read_arrow_batch(
     const ArrowFields& fields, const ArrowBlock& block, std::span<const std::byte> bytes,
     const std::string& file, std::optional<std::uint32_t> dictionary_of = std::nullopt);

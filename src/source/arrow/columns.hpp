@@ -16,8 +16,9 @@
 
 namespace penstock::source {
 
-/// Opens columns of an indexed file. What it `read`s must stay valid as long as the columns, as a mapped file does: they
-/// are not copied. Dictionaries are kept, the last that each field used.
+/// Opens columns of an indexed file. Buffers are not copied: the spans that `read` returns must stay valid as long as the
+/// columns do, as those of a mapped file. The last dictionary that each field used is kept. A `batch` must be less than
+/// index().batches.size(), a `field` less than index().fields.nodes.size().
 ///
 /// Threads  any number at once, if `read` allows it
 class ArrowColumns {

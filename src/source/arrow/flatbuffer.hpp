@@ -81,7 +81,7 @@ class FlatTable {
     const std::uint64_t at = find(field);
     return at == 0 ? otherwise : buffer_->load<T>(at);
   }
-  /// A number that must be `least` at least.
+  /// A number that must not be negative.
   [[nodiscard]] std::uint64_t count(unsigned field, std::string_view name) const;
   [[nodiscard]] bool boolean(unsigned field, bool otherwise = false) const {
     return number<std::uint8_t>(field, otherwise ? 1 : 0) != 0;

@@ -28,8 +28,10 @@ class FacesReader {
     FacesJson json;
     try {
       json = FacesJson::parse(text);
-    } catch (const FacesJson::parse_error& error) {
-      fail("expected JSON as Hugging Face's datasets write it, and found other text", error.byte);
+    } catch (const FacesJson::exception& error) {  // numbers may be too large, beside bad syntax
+      const auto* syntax = dynamic_cast<const FacesJson::parse_error*>(&error);
+      fail("expected JSON as Hugging Face's datasets write it, and found other text",
+           syntax != nullptr ? syntax->byte : 0);
     }
     if (!json.is_object()) fail("expected a JSON object, and found another value");
     return json;

@@ -97,6 +97,7 @@ TEST(HuggingFaceFeatures, OfASequenceOfStructsAreAStructOfLists) {
 TEST(HuggingFaceFeatures, ThatAreDamagedAreFaults) {
   EXPECT_THAT(features_fault(R"({"features": )"),
               HasSubstr("dataset_info.json at byte 14: expected JSON as Hugging Face's datasets"));
+  EXPECT_THAT(features_fault(R"({"features": 1e999})"), HasSubstr("expected JSON as"));
   EXPECT_THAT(features_fault("[]"), HasSubstr("expected a JSON object"));
   EXPECT_THAT(features_fault(R"({"features": 3})"), HasSubstr("features to be an object"));
   EXPECT_THAT(features_fault(R"({"features": {"f": 3}})"), HasSubstr("expected a feature in 'f'"));
