@@ -156,8 +156,10 @@ void read_column(std::span<const std::byte> bytes) {
         .id = 0,
         .index = {
             .kind = ArrowKind::integer, .width = widths[at(1) % 4], .is_signed = at(2) % 2 == 0}};
-    parts.dictionary.emplace_back(column_of(child, number(8)));
-    parts.dictionary.emplace_back(column_of(child, number(10)));
+    auto entries = std::make_shared<ArrowEntries>();
+    entries->add(ArrowColumn(column_of(child, number(8))));
+    entries->add(ArrowColumn(column_of(child, number(10))));
+    parts.dictionary = std::move(entries);
   }
   parts.offset = at(4);
   parts.may_have_nulls = at(5) % 2 == 0;

@@ -142,7 +142,9 @@ class ArrayImport {
     import_buffers(array, field, stored, count, parts);
     if (has_dictionary) {
       if (array.dictionary == nullptr) fail(field, "has no dictionary");
-      parts.dictionary.push_back(import(*array.dictionary, field, true));
+      auto entries = std::make_shared<ArrowEntries>();
+      entries->add(import(*array.dictionary, field, true));
+      parts.dictionary = std::move(entries);
     } else {
       for (std::size_t i = 0; i < node.children.size(); ++i)
         parts.children.push_back(import(*array.children[i], node.children[i], false));

@@ -58,13 +58,14 @@ ArrowColumn::ArrowColumn(ArrowColumnParts parts)
   check_sizes();
   if (layout_ == ArrowLayout::structure)
     for (ArrowColumn& child : children_) child.skip_values(offset_, length_);
-  std::uint64_t entries = 0;
-  for (const ArrowColumn& part : dictionary_) {
-    if (part.length() > kMaxLength - entries)
-      fail(first_, 0, fmt::format("the dictionary has more than {} entries", kMaxLength));
-    entries += part.length();
-    dictionary_ends_.push_back(entries);
-  }
+}
+
+void ArrowEntries::add(ArrowColumn part) {
+  const std::uint64_t before = ends.empty() ? 0 : ends.back();
+  if (part.length() > kMaxLength - before)
+    part.fail(part.first_, 0, fmt::format("the dictionary has more than {} entries", kMaxLength));
+  ends.push_back(before + part.length());
+  parts.push_back(std::move(part));
 }
 
 // What a struct's offset leaves out is left out of its fields.
@@ -153,7 +154,8 @@ bool ArrowColumn::is_null(std::uint64_t number) const {
 std::uint64_t ArrowColumn::dictionary_number(std::uint64_t number) const {
   const std::uint64_t at = (offset_ + number) * stored_.width;
   const std::int64_t entry = integer_at(first_.bytes, at, stored_);
-  const std::uint64_t entries = dictionary_ends_.empty() ? 0 : dictionary_ends_.back();
+  const bool is_empty = dictionary_ == nullptr || dictionary_->ends.empty();
+  const std::uint64_t entries = is_empty ? 0 : dictionary_->ends.back();
   if (entry < 0 || static_cast<std::uint64_t>(entry) >= entries)
     fail(first_, at,
          fmt::format("value {} is entry {} of a dictionary of {} entries", number, entry, entries));
@@ -163,9 +165,9 @@ std::uint64_t ArrowColumn::dictionary_number(std::uint64_t number) const {
 ArrowColumn::Entry ArrowColumn::entry(std::uint64_t number) const {
   if (!has_dictionary_) return {this, number};
   const std::uint64_t entry = dictionary_number(number);
-  const auto part = std::ranges::upper_bound(dictionary_ends_, entry);
-  const auto at = static_cast<std::size_t>(part - dictionary_ends_.begin());
-  return {&dictionary_[at], at == 0 ? entry : entry - dictionary_ends_[at - 1]};
+  const std::vector<std::uint64_t>& ends = dictionary_->ends;
+  const auto at = static_cast<std::size_t>(std::ranges::upper_bound(ends, entry) - ends.begin());
+  return {&dictionary_->parts[at], at == 0 ? entry : entry - ends[at - 1]};
 }
 
 std::uint64_t ArrowColumn::offset_at(std::uint64_t number) const noexcept {

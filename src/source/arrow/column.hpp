@@ -28,6 +28,15 @@ struct ArrowValues {
 
 class ArrowColumn;
 
+/// A dictionary's entries, in parts that continue each other; columns share them.
+struct ArrowEntries {
+  std::vector<ArrowColumn> parts;
+  std::vector<std::uint64_t> ends;  ///< of each part, in entries
+
+  /// Errors  DataError  they have more entries than numbers of 63 bits can say
+  void add(ArrowColumn part);
+};
+
 /// What a column is made of.
 struct ArrowColumnParts {
   const ArrowField* field = nullptr;
@@ -42,8 +51,8 @@ struct ArrowColumnParts {
       first;  ///< values, bits or offsets; of a column with a dictionary, numbers of its entries
   ArrowBuffer second;  ///< the bytes that slices are of
   std::vector<ArrowColumn> children;
-  std::vector<ArrowColumn> dictionary;  ///< its entries; each part continues the one before
-  std::shared_ptr<const void> owner;    ///< of the memory, if the caller does not keep it
+  std::shared_ptr<const ArrowEntries> dictionary;  ///< of a column that has one
+  std::shared_ptr<const void> owner;  ///< of the memory, if the caller does not keep it
 };
 
 /// Values of a field. Those that it reads are checked as they are read: a function never returns what lies outside of the
@@ -85,6 +94,7 @@ class ArrowColumn {
   [[nodiscard]] Entry entry(std::uint64_t number) const;
 
  private:
+  friend struct ArrowEntries;
   void skip_values(std::uint64_t first, std::uint64_t length);
   void require_buffer(const ArrowBuffer& buffer, std::uint64_t count, std::uint64_t bytes,
                       const char* what) const;
@@ -109,8 +119,7 @@ class ArrowColumn {
   ArrowBuffer first_;
   ArrowBuffer second_;
   std::vector<ArrowColumn> children_;
-  std::vector<ArrowColumn> dictionary_;
-  std::vector<std::uint64_t> dictionary_ends_;  // of its parts, in entries
+  std::shared_ptr<const ArrowEntries> dictionary_;
   std::shared_ptr<const void> owner_;
 };
 

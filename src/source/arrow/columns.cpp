@@ -41,7 +41,7 @@ class ArrowColumns::Opening {
     if (place->buffers > 2) parts.second = load(located, place->first_buffer + 2, memory);
     if (!memory.empty()) parts.owner = std::make_shared<const Memory>(std::move(memory));
     if (node.dictionary && !is_dictionary) {
-      parts.dictionary = *dictionary(field);
+      parts.dictionary = dictionary(field);
     } else {
       for (const std::uint32_t child : node.children)
         parts.children.push_back(open(located, child, false));
@@ -66,26 +66,37 @@ class ArrowColumns::Opening {
     return {unpacked.bytes, 0};
   }
 
-  std::shared_ptr<const Parts> dictionary(std::uint32_t field) {
-    auto blocks = columns_.index_->dictionary_blocks(
-        columns_.index_->fields.nodes[field].dictionary->id, batch_);
+  // Fields with one dictionary share its entries, which are opened once.
+  std::shared_ptr<const ArrowEntries> dictionary(std::uint32_t field) {
+    const ArrowIndex& index = *columns_.index_;
+    const std::int64_t id = index.fields.nodes[field].dictionary->id;
+    const std::uint32_t first = columns_.fields_of_dictionaries_.at(id);
+    if (!same_arrow_values(index.fields, first, field))
+      throw_arrow_damage(
+          {.file = *columns_.file_}, 0,
+          fmt::format("fields '{}' and '{}' have one dictionary, {}, and other types",
+                      index.fields.path(first), index.fields.path(field), id));
+    std::shared_ptr<const ArrowEntries>& opened = opened_[id];
+    if (opened != nullptr) return opened;
+    auto blocks = index.dictionary_blocks(id, batch_);
     {
       const std::scoped_lock lock(columns_.mutex_);
-      const auto kept = columns_.dictionaries_.find(field);
+      const auto kept = columns_.dictionaries_.find(id);
       if (kept != columns_.dictionaries_.end() && kept->second.blocks == blocks)
-        return kept->second.parts;
+        return opened = kept->second.entries;
     }
-    auto parts = std::make_shared<Parts>();
+    auto entries = std::make_shared<ArrowEntries>();
     for (const ArrowBlock* block : blocks)
-      parts->push_back(open(columns_.locate_block(*block, field), field, true));
+      entries->add(open(columns_.locate_block(*block, first), first, true));
     const std::scoped_lock lock(columns_.mutex_);
-    columns_.dictionaries_[field] = {std::move(blocks), parts};
-    return parts;
+    columns_.dictionaries_[id] = {std::move(blocks), entries};
+    return opened = std::move(entries);
   }
 
   const ArrowColumns& columns_;
   std::uint64_t batch_;
   std::uint64_t unpacked_left_;
+  std::map<std::int64_t, std::shared_ptr<const ArrowEntries>> opened_;
 };
 
 ArrowColumns::ArrowColumns(std::shared_ptr<const ArrowIndex> index, ArrowRead read,
@@ -93,7 +104,11 @@ ArrowColumns::ArrowColumns(std::shared_ptr<const ArrowIndex> index, ArrowRead re
     : index_(std::move(index)),
       file_(std::make_shared<const std::string>(index_->file)),
       read_(std::move(read)),
-      limits_(limits) {}
+      limits_(limits) {
+  for (std::uint32_t i = 0; i < index_->fields.nodes.size(); ++i)
+    if (const auto& dictionary = index_->fields.nodes[i].dictionary)
+      fields_of_dictionaries_.try_emplace(dictionary->id, i);
+}
 
 ArrowBatch ArrowColumns::locate_block(const ArrowBlock& block,
                                       std::optional<std::uint32_t> dictionary_of) const {

@@ -17,7 +17,7 @@
 namespace penstock::source {
 
 /// Opens columns of an indexed file. Buffers are not copied: the spans that `read` returns must stay valid as long as the
-/// columns do, as those of a mapped file. The last dictionary that each field used is kept. A `batch` must be less than
+/// columns do, as those of a mapped file. The last entries of each dictionary are kept. A `batch` must be less than
 /// index().batches.size(), a `field` less than index().fields.nodes.size().
 ///
 /// Threads  any number at once, if `read` allows it
@@ -42,20 +42,20 @@ class ArrowColumns {
 
  private:
   class Opening;
-  using Parts = std::vector<ArrowColumn>;
   struct Kept {
     std::vector<const ArrowBlock*> blocks;
-    std::shared_ptr<const Parts> parts;
+    std::shared_ptr<const ArrowEntries> entries;
   };
   [[nodiscard]] ArrowBatch locate_block(const ArrowBlock& block,
                                         std::optional<std::uint32_t> dictionary_of) const;
 
   std::shared_ptr<const ArrowIndex> index_;
   std::shared_ptr<const std::string> file_;
+  std::map<std::int64_t, std::uint32_t> fields_of_dictionaries_;  // the first of each id
   ArrowRead read_;
   ArrowLimits limits_;
   mutable std::mutex mutex_;
-  mutable std::map<std::uint32_t, Kept> dictionaries_;  // by field
+  mutable std::map<std::int64_t, Kept> dictionaries_;  // by id
 };
 
 }  // namespace penstock::source

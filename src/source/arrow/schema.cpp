@@ -177,12 +177,27 @@ std::optional<std::uint32_t> ArrowFields::find(std::string_view name,
 }
 
 std::string ArrowFields::path(std::uint32_t node) const {
-  std::string text = nodes[node].name;
+  constexpr std::size_t kLongest = 200;
+  std::string text = nodes[node].name.substr(0, kLongest);
   while (nodes[node].parent != 0) {
     node = nodes[node].parent;
-    text.insert(0, nodes[node].name + ".");
+    const std::string& name = nodes[node].name;
+    if (name.size() > kLongest || text.size() + name.size() > kLongest) return "..." + text;
+    text.insert(0, name + ".");
   }
   return text;
+}
+
+bool same_arrow_values(const ArrowFields& fields, std::uint32_t one, std::uint32_t other) noexcept {
+  const std::uint32_t size = fields.nodes[one].end - one;
+  if (fields.nodes[other].end - other != size) return false;
+  for (std::uint32_t i = 0; i < size; ++i) {
+    const ArrowField& first = fields.nodes[one + i];
+    const ArrowField& second = fields.nodes[other + i];
+    if (first.type != second.type || first.end - one != second.end - other) return false;
+    if (i > 0 && first.dictionary != second.dictionary) return false;
+  }
+  return true;
 }
 
 std::uint32_t add_arrow_field(ArrowFields& fields, ArrowField field, std::uint32_t parent) {

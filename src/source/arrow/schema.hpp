@@ -21,6 +21,8 @@ using ArrowMetadata = std::vector<std::pair<std::string, std::string>>;
 struct ArrowDictionary {
   std::int64_t id = 0;
   ArrowType index;  ///< an integer
+
+  friend bool operator==(const ArrowDictionary&, const ArrowDictionary&) = default;
 };
 
 struct ArrowField {
@@ -43,9 +45,13 @@ struct ArrowFields {
   /// The child of a node with a name, the first if several have it; or nothing.
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view name,
                                                   std::uint32_t parent = 0) const noexcept;
-  /// "images.item.bytes": the names from the column to the node.
+  /// "images.item.bytes": the names from the column to the node, for messages: shortened where they are long.
   [[nodiscard]] std::string path(std::uint32_t node) const;
 };
+
+/// Whether two fields have values of the same types, and children of the same types, whatever their names.
+[[nodiscard]] bool same_arrow_values(const ArrowFields& fields, std::uint32_t one,
+                                     std::uint32_t other) noexcept;
 
 /// Depth of fields within fields that is read.
 inline constexpr std::uint32_t kDeepestArrowField = 64;

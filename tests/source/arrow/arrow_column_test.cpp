@@ -230,8 +230,10 @@ TEST(ArrowColumn, LooksUpItsDictionaryAndChecksEachNumber) {
   first.validity = validity.buffer();
   ArrowColumnParts parts = parts_of(field, 5);
   parts.first = numbers.buffer();
-  parts.dictionary.emplace_back(first);
-  parts.dictionary.emplace_back(part_of(1, second_offsets.buffer(), second_bytes.buffer()));
+  auto entries = std::make_shared<source::ArrowEntries>();
+  entries->add(ArrowColumn(first));
+  entries->add(ArrowColumn(part_of(1, second_offsets.buffer(), second_bytes.buffer())));
+  parts.dictionary = entries;
   const ArrowColumn column(parts);
   EXPECT_TRUE(column.has_dictionary());
   EXPECT_EQ(arrow_text(column.value(0)), "bird");

@@ -93,5 +93,27 @@ TEST(ArrowColumnsOfFiles, AreTheFilesOwnBytes) {
   EXPECT_LT(bytes.data(), file.bytes().data() + file.bytes().size());
 }
 
+TEST(ArrowColumnsOfFiles, ShareADictionaryOfOneType) {
+  ArrowFileInMemory file(arrow_fixture("dictionary_stream.arrow"));
+  auto index = *file.index();
+  const auto node = [&](const char* name) -> source::ArrowField& {
+    return index.fields.nodes[*index.fields.find(name)];
+  };
+  const auto open = [&](const char* name) {
+    const ArrowColumns columns(std::make_shared<const source::ArrowIndex>(index), file.mapping());
+    const auto all = columns.open(0, 0);  // so that both are opened together
+    const auto column = columns.open(0, *index.fields.find(name));
+    return !all      ? all.fault().reason
+           : !column ? column.fault().reason
+                     : test::describe_arrow_column(*column);
+  };
+  const std::string expected = open("i16");
+  node("i16").dictionary->id = node("i8").dictionary->id;
+  EXPECT_EQ(open("i16"), expected);
+  node("structs").dictionary->id = node("i8").dictionary->id;
+  EXPECT_THAT(open("structs"),
+              HasSubstr("fields 'i8' and 'structs' have one dictionary, 0, and other types"));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -116,6 +116,19 @@ TEST(ArrowFlatbuffer, FieldsWithinFieldsAreReadToADepth) {
               HasSubstr("more than 64 fields deep"));
 }
 
+TEST(ArrowFields, HaveShortPathsInMessages) {
+  source::ArrowFields fields;
+  std::uint32_t parent = 0;
+  for (const std::string& name :
+       {std::string(), std::string(300, 'a'), std::string("b"), std::string("c")}) {
+    source::ArrowField field;
+    field.name = name;
+    parent = source::add_arrow_field(fields, field, parent);
+  }
+  EXPECT_EQ(fields.path(1), std::string(200, 'a'));
+  EXPECT_EQ(fields.path(3), "...b.c");
+}
+
 TEST(ArrowFlatbuffer, OneTableThatManyOffsetsLeadToCostsNoMoreThanItsBytes) {
   FlatWriter writer;
   const auto schema = writer.table(0, {0, 4});
