@@ -12,6 +12,7 @@
 #include "src/source/arrow/c_format.hpp"
 #include "src/source/arrow/columns.hpp"
 #include "src/source/arrow/huggingface.hpp"
+#include "src/source/arrow/place.hpp"
 
 namespace {
 
@@ -124,6 +125,13 @@ void read_file(const std::vector<std::byte>& file) {
       require(column->length() == known.batches[batch].rows);
       Walk().column(*column);
     }
+    const ArrowPlaces places(known.fields, *located, read, known.file);
+    for (std::uint32_t i = 1; i < std::min<std::size_t>(known.fields.nodes.size(), 60); ++i)
+      for (const std::uint64_t number : {0, 1, 19}) {
+        const auto place = places.value(i, number);
+        if (place && *place) (void)at((*place)->begin, (*place)->bytes);
+        (void)places.list(i, number);
+      }
     if (const auto all = columns.open(batch, 0))
       require(all->length() == known.batches[batch].rows);
   }
