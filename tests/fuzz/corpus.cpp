@@ -1,7 +1,7 @@
 // Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; PNGs and WebPs; tar shards, .npy,
-// TFRecord and Parquet files, token files, entries of the object cache, what S3 servers answer, what other processes send, states and plans.
+// TFRecord, Parquet and Arrow files, token files, entries of the object cache, what S3 servers answer, what other processes send, states and plans.
 //
-// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, parquet, tokens, cache, answers, files, messages and texts
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, parquet, arrow, tokens, cache, answers, files, messages and texts
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -238,6 +238,38 @@ void write_parquet(const std::filesystem::path& folder) {
   }
 }
 
+// Whole files, columns, formats and JSON, as arrow_fuzz reads them.
+void write_arrow(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::project_path("tests/source/arrow/files")))
+    if (entry.path().extension() == ".arrow")
+      write_text(folder / entry.path().stem(), text_of(entry.path()) + '\0');
+  for (const char kind : {2, 4, 6, 12, 13, 16, 19, 21})
+    for (const char dictionary : {0, 1}) {
+      std::string column{kind, 3, 2, dictionary, 0, 0};
+      for (const char length : {9, 40, 3, 2, 80, 60}) column += {length, '\0'};
+      column += {'\0', '\0', '\xFF', '\0'};
+      for (int i = 0; i < 20; ++i) column += {static_cast<char>(i), '\0', '\0', '\0'};
+      write_text(folder / fmt::format("column_{}_{}", static_cast<int>(kind), int{dictionary}),
+                 column + std::string(60, 'x') + '\1');
+    }
+  int number = 0;
+  for (const char* format : {"tsu:Europe/Berlin", "d:19,10,256", "w:42", "+w:3", "+ud:4,5", "tiD"})
+    write_text(folder / fmt::format("format_{}", number++), std::string(format) + '\2');
+  const std::string value = R"({"dtype": "int8", "_type": "Value"})";
+  write_text(
+      folder / "features",
+      R"({"info": {"features": {"i": {"_type": "Image"}, "l": {"names": ["a"], "_type": "ClassLabel"},
+                 "s": {"feature": {"x": )" +
+          value + R"(}, "length": 3, "_type": "Sequence"},
+                 "a": {"shape": [null, 2], "dtype": "int8", "_type": "Array2D"}, "o": [)" +
+          value + "]}}}\3");
+  write_text(folder / "state",
+             R"({"_data_files": [{"filename": "a.arrow"}], "_split": null, "splits": ["train"]})"
+             "\3");
+}
+
 // As files_fuzz reads them.
 void write_files(const std::filesystem::path& folder, const MemoryJpegIndex& indices,
                  const JpegIndex& one) {
@@ -334,6 +366,7 @@ int main(int argc, char** argv) {
   write_tokens(folder / "tokens");
   write_records(folder / "records");
   write_parquet(folder / "parquet");
+  write_arrow(folder / "arrow");
   write_messages(folder / "messages");
   write_texts(folder / "texts");
   write_digests(folder / "digests");

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
-#include <span>
 #include <string>
 #include <utility>
 
 #include <penstock/core/error.hpp>
+
+#include "src/source/little_endian.hpp"
 
 namespace penstock::source {
 
@@ -42,14 +42,6 @@ template <class Make>
   } catch (const DataError& error) {
     return error.fault();
   }
-}
-
-/// A little-endian number at a position that the caller has checked.
-template <class T>
-[[nodiscard]] T load_little_endian(std::span<const std::byte> bytes, std::size_t at = 0) noexcept {
-  T value{};
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
 }
 
 }  // namespace penstock::source
