@@ -231,7 +231,7 @@ ArrowStream::ArrowStream(::ArrowArrayStream* from, std::string name, const Arrow
     : stream_(from), name_(std::move(name)) {
   if (stream_.is_released()) throw_bad_import(name_, "the stream is released");
   ArrowOwner<::ArrowSchema> schema;
-  require(stream_.get()->get_schema(stream_.get(), schema.get()), "its schema");
+  require(stream_->get_schema(stream_.raw(), schema.raw()), "its schema");
   auto fields = import_arrow_schema(*schema, name_, limits);
   if (!fields) throw DataError(fields.fault());
   fields_ = std::move(*fields);
@@ -239,7 +239,7 @@ ArrowStream::ArrowStream(::ArrowArrayStream* from, std::string name, const Arrow
 
 void ArrowStream::require(int status, const char* what) {
   if (status == 0) return;
-  const char* text = stream_.get()->get_last_error(stream_.get());
+  const char* text = stream_->get_last_error(stream_.raw());
   throw DataError(
       Fault{.reason = fmt::format(
                 "the producer of the Arrow data did not give {}: {}", what,
@@ -251,7 +251,7 @@ void ArrowStream::require(int status, const char* what) {
 std::optional<ArrowColumn> ArrowStream::next() {
   if (has_ended_) return std::nullopt;
   auto array = std::make_shared<ArrowOwner<::ArrowArray>>();
-  require(stream_.get()->get_next(stream_.get(), array->get()), "its next batch");
+  require(stream_->get_next(stream_.raw(), array->raw()), "its next batch");
   if (array->is_released()) {
     has_ended_ = true;
     return std::nullopt;

@@ -30,7 +30,7 @@ class ArrowOwner {
 
   [[nodiscard]] bool is_released() const noexcept { return held_.release == nullptr; }
   /// For producers to write into, if it is released.
-  [[nodiscard]] Struct* get() noexcept { return &held_; }
+  [[nodiscard]] Struct* raw() noexcept { return &held_; }
   [[nodiscard]] const Struct& operator*() const noexcept { return held_; }
   [[nodiscard]] const Struct* operator->() const noexcept { return &held_; }
 

@@ -1,9 +1,7 @@
 // Arrays of the C data interface, made as producers make them: offsets, nulls, dictionaries, and who releases what.
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +14,7 @@
 #include "src/source/arrow/c_format.hpp"
 #include "src/source/arrow/c_import.hpp"
 #include "tests/source/arrow/flat_writer.hpp"
+#include "tests/source/arrow/producer.hpp"
 
 namespace penstock {
 namespace {
@@ -24,68 +23,10 @@ using source::ArrowColumn;
 using source::ArrowFields;
 using source::ArrowKind;
 using source::ArrowOwner;
-using source::ArrowStream;
-using source::ArrowUnit;
 using test::arrow_text;
+using test::ArrowProducer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// Schemas and arrays whose memory it owns. Their release() counts, and frees nothing.
-class Producer {
- public:
-  ::ArrowSchema* schema(const char* format, const char* name = "",
-                        std::vector<::ArrowSchema*> children = {}) {
-    schema_children_.push_back(std::move(children));
-    auto& of = schema_children_.back();
-    schemas_.push_back({.format = format,
-                        .name = name,
-                        .metadata = nullptr,
-                        .flags = ARROW_FLAG_NULLABLE,
-                        .n_children = static_cast<std::int64_t>(of.size()),
-                        .children = of.data(),
-                        .dictionary = nullptr,
-                        .release = &Producer::release_schema,
-                        .private_data = this});
-    return &schemas_.back();
-  }
-  ::ArrowArray* array(std::int64_t length, std::vector<const void*> buffers,
-                      std::vector<::ArrowArray*> children = {}) {
-    buffers_.push_back(std::move(buffers));
-    array_children_.push_back(std::move(children));
-    arrays_.push_back(
-        {.length = length,
-         .null_count = buffers_.back().empty() || buffers_.back()[0] == nullptr ? 0 : -1,
-         .offset = 0,
-         .n_buffers = static_cast<std::int64_t>(buffers_.back().size()),
-         .n_children = static_cast<std::int64_t>(array_children_.back().size()),
-         .buffers = buffers_.back().data(),
-         .children = array_children_.back().data(),
-         .dictionary = nullptr,
-         .release = &Producer::release_array,
-         .private_data = this});
-    return &arrays_.back();
-  }
-  [[nodiscard]] int released_schemas() const { return released_schemas_; }
-  [[nodiscard]] int released_arrays() const { return released_arrays_; }
-
- private:
-  static void release_schema(::ArrowSchema* schema) {
-    ++static_cast<Producer*>(schema->private_data)->released_schemas_;
-    schema->release = nullptr;
-  }
-  static void release_array(::ArrowArray* array) {
-    ++static_cast<Producer*>(array->private_data)->released_arrays_;
-    array->release = nullptr;
-  }
-
-  std::deque<::ArrowSchema> schemas_;
-  std::deque<::ArrowArray> arrays_;
-  std::deque<std::vector<::ArrowSchema*>> schema_children_;
-  std::deque<std::vector<::ArrowArray*>> array_children_;
-  std::deque<std::vector<const void*>> buffers_;
-  int released_schemas_ = 0;
-  int released_arrays_ = 0;
-};
 
 ArrowFields fields_of(const ::ArrowSchema& schema) {
   auto fields = source::import_arrow_schema(schema, "producer");
@@ -114,7 +55,7 @@ constexpr std::array<char, 6> kLetters{'a', 'b', 'c', 'd', 'e', 'f'};
 constexpr std::uint8_t kValidity = 0b10101;
 
 TEST(ArrowCData, HasColumnsWithNullsAndOffsets) {
-  Producer producer;
+  ArrowProducer producer;
   const ArrowFields fields =
       fields_of(*producer.schema("+s", "", {producer.schema("i", "n"), producer.schema("u", "s")}));
   EXPECT_EQ(fields.nodes[0].children.size(), 2U);
@@ -140,7 +81,7 @@ TEST(ArrowCData, HasColumnsWithNullsAndOffsets) {
 }
 
 TEST(ArrowCData, ReleasesAnArrayOnceWhenItsLastColumnIsGone) {
-  Producer producer;
+  ArrowProducer producer;
   const ArrowFields fields = fields_of(*producer.schema("+s", "", {producer.schema("i", "n")}));
   std::optional<ArrowColumn> kept;
   {
@@ -156,7 +97,7 @@ TEST(ArrowCData, ReleasesAnArrayOnceWhenItsLastColumnIsGone) {
 }
 
 TEST(ArrowCData, ReleasesAnArrayThatItRefuses) {
-  Producer producer;
+  ArrowProducer producer;
   const ArrowFields fields = fields_of(*producer.schema("i"));
   ::ArrowArray* array = producer.array(-1, {nullptr, kNumbers.data()});
   EXPECT_FALSE(import(fields, array));
@@ -164,7 +105,7 @@ TEST(ArrowCData, ReleasesAnArrayThatItRefuses) {
 }
 
 TEST(ArrowCData, OwnersMoveAndReleaseOnce) {
-  Producer producer;
+  ArrowProducer producer;
   {
     ArrowOwner<::ArrowSchema> first(producer.schema("i"));
     ArrowOwner<::ArrowSchema> second(std::move(first));
@@ -178,7 +119,7 @@ TEST(ArrowCData, OwnersMoveAndReleaseOnce) {
 }
 
 TEST(ArrowCData, HasListsOfListsAndDictionaries) {
-  Producer producer;
+  ArrowProducer producer;
   ::ArrowSchema* words = producer.schema("c", "item");
   words->dictionary = producer.schema("u");
   const ArrowFields fields = fields_of(*producer.schema(
@@ -205,7 +146,7 @@ TEST(ArrowCData, HasListsOfListsAndDictionaries) {
 }
 
 TEST(ArrowCData, RefusesArraysThatCannotBe) {
-  Producer producer;
+  ArrowProducer producer;
   const ArrowFields numbers = fields_of(*producer.schema("i", "n"));
   const ::ArrowArray good = *producer.array(3, {nullptr, kNumbers.data()});
   const auto with = [&](const auto& change) {
@@ -242,7 +183,7 @@ TEST(ArrowCData, RefusesArraysThatCannotBe) {
 }
 
 TEST(ArrowCData, RefusesSchemasThatCannotBe) {
-  Producer producer;
+  ArrowProducer producer;
   EXPECT_THAT(schema_fault(*producer.schema("q", "f")),
               HasSubstr("a format of Arrow's C data interface for field 'f', and found 'q'"));
   EXPECT_THAT(schema_fault(*producer.schema("+l", "f")),
@@ -265,14 +206,14 @@ TEST(ArrowCData, RefusesSchemasThatCannotBe) {
 }
 
 TEST(ArrowCData, RefusesByNameWhatIsNotRead) {
-  Producer producer;
+  ArrowProducer producer;
   const ArrowFields fields = fields_of(*producer.schema("vu", "view"));
   EXPECT_THAT(array_fault(fields, *producer.array(0, {nullptr, nullptr, nullptr})),
               HasSubstr("Utf8View in column 'view' is not read here; pyarrow reads it"));
 }
 
 TEST(ArrowCData, HasTheMetadataOfSchemas) {
-  Producer producer;
+  ArrowProducer producer;
   ::ArrowSchema* schema = producer.schema("+s");
   std::string metadata;
   const auto add = [&](std::int32_t number, const std::string& text) {
@@ -321,112 +262,6 @@ TEST(ArrowCData, ReadsEveryFormat) {
                              "d:1,2x", "w:",  "w:-1", "w:3x", "w:99999999999", "+",
                              "+x",     "+w:", "ll"})
     EXPECT_THROW((void)name(format), DataError) << format;
-}
-
-// Batches of one Int32 column, then an error or the end.
-class StreamProducer {
- public:
-  explicit StreamProducer(int batches, int error = 0) : left_(batches), error_(error) {
-    stream_ = {.get_schema = &StreamProducer::get_schema,
-               .get_next = &StreamProducer::get_next,
-               .get_last_error = &StreamProducer::get_last_error,
-               .release = &StreamProducer::release,
-               .private_data = this};
-  }
-  ::ArrowArrayStream* stream() { return &stream_; }
-  Producer& producer() { return producer_; }
-  [[nodiscard]] int released() const { return released_; }
-  void set_text(const char* text) { text_ = text; }
-  void fail_schema() { schema_fails_ = true; }
-
- private:
-  static StreamProducer& of(::ArrowArrayStream* stream) {
-    return *static_cast<StreamProducer*>(stream->private_data);
-  }
-  static int get_schema(::ArrowArrayStream* stream, ::ArrowSchema* out) {
-    StreamProducer& self = of(stream);
-    if (self.schema_fails_) return self.error_;
-    *out = *self.producer_.schema("+s", "", {self.producer_.schema("i", "n")});
-    return 0;
-  }
-  static int get_next(::ArrowArrayStream* stream, ::ArrowArray* out) {
-    StreamProducer& self = of(stream);
-    if (self.left_ == 0) {
-      *out = {};
-      return self.error_;
-    }
-    --self.left_;
-    *out =
-        *self.producer_.array(5, {nullptr}, {self.producer_.array(5, {nullptr, kNumbers.data()})});
-    return 0;
-  }
-  static const char* get_last_error(::ArrowArrayStream* stream) { return of(stream).text_; }
-  static void release(::ArrowArrayStream* stream) {
-    ++of(stream).released_;
-    stream->release = nullptr;
-  }
-
-  ::ArrowArrayStream stream_{};
-  Producer producer_;
-  int left_;
-  int error_;
-  int released_ = 0;
-  const char* text_ = nullptr;
-  bool schema_fails_ = false;
-};
-
-TEST(ArrowStreams, GiveBatchesUntilTheirEnd) {
-  StreamProducer from(3);
-  std::optional<ArrowColumn> kept;
-  {
-    ArrowStream stream(from.stream(), "producer");
-    EXPECT_EQ(from.stream()->release, nullptr);
-    EXPECT_EQ(from.producer().released_schemas(), 1);
-    EXPECT_EQ(stream.fields().find("n"), 1U);
-    int batches = 0;
-    while (auto batch = stream.next()) {
-      EXPECT_EQ(batch->child(0).integer(4), 14);
-      kept = std::move(batch);
-      ++batches;
-    }
-    EXPECT_EQ(batches, 3);
-    EXPECT_FALSE(stream.next());
-    EXPECT_EQ(from.producer().released_arrays(), 2);
-  }
-  EXPECT_EQ(from.released(), 1);
-  EXPECT_EQ(kept->child(0).integer(0), 10);  // batches outlive their stream
-  kept.reset();
-  EXPECT_EQ(from.producer().released_arrays(), 3);
-}
-
-TEST(ArrowStreams, PassOnWhatTheirProducerSaysOfAnError) {
-  const auto fault_of = [](StreamProducer& from) {
-    try {
-      ArrowStream stream(from.stream(), "producer");
-      while (stream.next()) {
-      }
-    } catch (const DataError& error) {
-      return error.fault();
-    }
-    return Fault{};
-  };
-  StreamProducer disk(1, EIO);
-  disk.set_text("the disk is gone\n");
-  EXPECT_THAT(
-      fault_of(disk).to_string(),
-      HasSubstr("the producer of the Arrow data did not give its next batch: the disk is gone"));
-  EXPECT_EQ(disk.released(), 1);
-  StreamProducer memory(0, ENOMEM);
-  EXPECT_TRUE(fault_of(memory).out_of_memory);
-  StreamProducer silent(0, EINVAL);
-  EXPECT_THAT(fault_of(silent).reason, HasSubstr("Invalid argument"));
-  StreamProducer schema(0, EIO);
-  schema.fail_schema();
-  EXPECT_THAT(fault_of(schema).reason, HasSubstr("did not give its schema"));
-  EXPECT_EQ(schema.released(), 1);
-  StreamProducer released(0);
-  released.stream()->release = nullptr;
-  EXPECT_THAT(fault_of(released).reason, HasSubstr("the stream is released"));
 }
 
 }  // namespace
