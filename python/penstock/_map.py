@@ -6,6 +6,7 @@ import functools
 import importlib
 import inspect
 import pickle
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
@@ -23,7 +24,7 @@ def _generator(low: int, high: int) -> Any:
 class _Decorated:
     """A function under whose name its module has the transform: pickle finds it by that name all the same."""
 
-    made: dict[tuple[str, str], _Decorated] = {}
+    made: weakref.WeakValueDictionary[tuple[str, str], _Decorated] = weakref.WeakValueDictionary()  # those that live
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
