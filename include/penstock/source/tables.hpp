@@ -92,8 +92,8 @@ namespace source {
 /// nor the values.
 ///
 /// Shapes  as above, in the order of `columns`, or of the table
-/// Units   about 8 bytes for each value of an uncompressed column of texts or bytes, and for each row of the label, in
-///         memory and in the index
+/// Units   about 15 bytes for a row of an uncompressed image and a label, in memory and in the index, also of columns that
+///         are not read
 /// Errors  std::invalid_argument  no file, a column without a name, or a name used twice; max_record_bytes = 0
 ///         Error                  a file is missing, is no Parquet file, cannot be read when it needs to be indexed, or
 ///                                changes at that time; a column is missing, differs between files, or has something that

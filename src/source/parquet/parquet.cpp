@@ -58,7 +58,7 @@ class ParquetRows final : public Source {
         options_(std::move(options)),
         fields_(std::move(fields)),
         description_(std::move(description)),
-        pages_(options_.page_cache_bytes),
+        pages_(options_.page_cache_bytes - options_.page_cache_bytes / 4),
         dictionaries_(options_.page_cache_bytes / 4) {
     for (const ParquetField& field : fields_) {
       specs_.push_back(field.spec);
@@ -106,13 +106,12 @@ class ParquetRows final : public Source {
   }
 
   std::string location(std::uint64_t number) const override {
-    const auto place = shards_.place(number);
-    return fmt::format("{}:{}", shards_.path(place.shard), place.record);
+    return shards_.location(shards_.place(number));
   }
 
   RecordName name(std::uint64_t number) const override {
     const auto [shard, row] = shards_.place(number);
-    return {.key = key_of(shard, row),
+    return {.key = shards_.key({shard, row}),
             .file = shards_.path(shard),
             .offset = fields_.empty() ? 0 : offset_of(shard, row)};
   }
@@ -120,7 +119,8 @@ class ParquetRows final : public Source {
   RecordInfo info(std::uint64_t number) const override {
     const auto [shard, row] = shards_.place(number);
     const ShardIndex& index = shards_.index(shard);
-    RecordInfo info{.key = key_of(shard, row), .label = label(number), .bytes = std::nullopt};
+    RecordInfo info{
+        .key = shards_.key({shard, row}), .label = label(number), .bytes = std::nullopt};
     const ShardIndex::Range members = index.members(row);
     for (std::uint64_t member = members.first; member < members.last; ++member) {
       const Member found = index.member(member);
@@ -184,11 +184,6 @@ class ParquetRows final : public Source {
   };
   // Of a file: which of the index's extensions each field is, one behind it; 0: none.
   using RangeColumns = std::vector<std::uint64_t>;
-
-  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const {
-    const std::string& path = shards_.path(shard);
-    return fmt::format("{}:{}", path.substr(path.rfind('/') + 1), row);
-  }
 
   void find_class_names() {
     for (std::size_t shard = 0; shard < files_.size(); ++shard) {
@@ -335,6 +330,18 @@ class ParquetRows final : public Source {
     return cell;
   }
 
+  // With its header.
+  Result<std::shared_ptr<const std::byte[]>> read_page(const Reading& reading,
+                                                       const IndexedPage& page,
+                                                       Record& record) const {
+    const auto size = static_cast<std::size_t>(page.bytes);
+    auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
+    if (auto result = shards_.read(reading.shard, page.begin, {bytes.get(), size}); !result)
+      return std::move(result.fault());
+    record.add_bytes_read(size);
+    return std::shared_ptr<const std::byte[]>(std::move(bytes));
+  }
+
   // Decoded, by this call or an earlier one.
   Result<std::shared_ptr<const ParquetPageRows>> page_at(const Reading& reading,
                                                          std::uint64_t number,
@@ -352,14 +359,11 @@ class ParquetRows final : public Source {
             if (!found) return std::move(found.fault());
             dictionary = *found;
           }
-          auto bytes = std::make_shared_for_overwrite<std::byte[]>(page.bytes);
-          const std::span<std::byte> all(bytes.get(), static_cast<std::size_t>(page.bytes));
-          if (auto result = shards_.read(reading.shard, page.begin, all); !result)
-            return std::move(result.fault());
-          record.add_bytes_read(page.bytes);
+          auto bytes = read_page(reading, page, record);
+          if (!bytes) return std::move(bytes.fault());
           auto rows = source::decode_indexed_page(
               file.leaf(reading.field), file.chunk(reading.field, reading.place.group), page,
-              std::move(bytes), dictionary.get(), shards_.path(reading.shard));
+              std::move(*bytes), dictionary.get(), shards_.path(reading.shard));
           if (!rows) return std::move(rows.fault());
           return std::make_shared<const ParquetPageRows>(std::move(*rows));
         },
@@ -375,13 +379,11 @@ class ParquetRows final : public Source {
         [&]() -> Made {
           const ParquetTableFile& file = files_[reading.shard];
           const IndexedPage page = shards_.index(reading.shard).page(number);
-          std::vector<std::byte> bytes(static_cast<std::size_t>(page.bytes));
-          if (auto result = shards_.read(reading.shard, page.begin, bytes); !result)
-            return std::move(result.fault());
-          record.add_bytes_read(page.bytes);
+          auto bytes = read_page(reading, page, record);
+          if (!bytes) return std::move(bytes.fault());
           auto values = source::decode_indexed_dictionary(
-              file.leaf(reading.field), file.chunk(reading.field, reading.place.group), page, bytes,
-              shards_.path(reading.shard));
+              file.leaf(reading.field), file.chunk(reading.field, reading.place.group), page,
+              {bytes->get(), static_cast<std::size_t>(page.bytes)}, shards_.path(reading.shard));
           if (!values) return std::move(values.fault());
           return std::make_shared<const ParquetValues>(std::move(*values));
         },
@@ -430,7 +432,7 @@ class ParquetRows final : public Source {
     if (field.spec.shape.is_dynamic()) {
       record.set(field.at, nullptr, field.dtype, with_first(field.spec.shape, 0));
       if (!field.column.lengths.empty()) record.set(field.at + 1, nullptr, DType::i64, Shape{0});
-      return {};
+      return reading.field == length_ ? compare_length(reading, offset, 0) : Result<void>();
     }
     auto out = record.allocate_field(field.at, field.spec.bytes());
     if (!out) return fault(offset, std::move(out.fault().reason));

@@ -54,6 +54,16 @@ class ShardSet {
     return {shard, number - (shard == 0 ? 0 : ends_[shard - 1])};
   }
 
+  /// "file.tfrecord:17", what a record without a name of its own is called.
+  [[nodiscard]] std::string key(const Place& place) const {
+    const std::string& whole = path(place.shard);
+    return whole.substr(whole.rfind('/') + 1) + ':' + std::to_string(place.record);
+  }
+  /// The same with the whole path.
+  [[nodiscard]] std::string location(const Place& place) const {
+    return path(place.shard) + ':' + std::to_string(place.record);
+  }
+
   [[nodiscard]] Result<void> read(std::size_t shard, std::uint64_t offset,
                                   std::span<std::byte> into) const {
     return files_.read(shard, indexes_[shard].stamp(), offset, into);

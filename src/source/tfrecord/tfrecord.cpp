@@ -177,13 +177,12 @@ class TfRecords final : public Source {
   }
 
   std::string location(std::uint64_t number) const override {
-    const auto place = shards_.place(number);
-    return fmt::format("{}:{}", shards_.path(place.shard), place.record);
+    return shards_.location(shards_.place(number));
   }
 
   RecordName name(std::uint64_t number) const override {
     const auto [shard, row] = shards_.place(number);
-    return {.key = key_of(shard, row),
+    return {.key = shards_.key({shard, row}),
             .file = shards_.path(shard),
             .offset = shards_.index(shard).member(row).begin};
   }
@@ -192,7 +191,7 @@ class TfRecords final : public Source {
     const auto [shard, row] = shards_.place(number);
     const ShardIndex& index = shards_.index(shard);
     RecordInfo info{
-        .key = key_of(shard, row), .label = std::nullopt, .bytes = index.member(row).bytes};
+        .key = shards_.key({shard, row}), .label = std::nullopt, .bytes = index.member(row).bytes};
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
       if (layouts_[i].label.empty()) continue;
       const ShardIndex::Labels& labels = *index.labels(layouts_[i].label);
@@ -230,11 +229,6 @@ class TfRecords final : public Source {
   }
 
  private:
-  [[nodiscard]] std::string key_of(std::size_t shard, std::uint64_t row) const {
-    const std::string& path = shards_.path(shard);
-    return fmt::format("{}:{}", path.substr(path.rfind('/') + 1), row);
-  }
-
   const FieldSpec& spec_of(std::size_t field) const noexcept { return specs_[layouts_[field].at]; }
 
   Fault fault(std::uint64_t number, std::uint64_t offset, std::string reason) const {
