@@ -23,8 +23,8 @@ struct PythonClass<ExampleField> {
   static constexpr const char* kByPosition[] = {"name", "features"};
 };
 template <>
-struct PythonClass<ParquetColumn> {
-  static constexpr const char* kName = "ParquetColumn";
+struct PythonClass<TableColumn> {
+  static constexpr const char* kName = "TableColumn";
   static constexpr const char* kByPosition[] = {"name", "column"};
 };
 template <>
@@ -72,12 +72,12 @@ struct PythonValue<std::vector<ArrayField>> {
 
 /// The columns of a table: names, or ParquetColumns; one, or several.
 template <>
-struct PythonValue<std::vector<ParquetColumn>> {
-  static std::string type() { return "str | collections.abc.Sequence[str | ParquetColumn] | None"; }
-  static std::string returned() { return "list[ParquetColumn]"; }
-  static std::string text(const std::vector<ParquetColumn>&) { return "None"; }
+struct PythonValue<std::vector<TableColumn>> {
+  static std::string type() { return "str | collections.abc.Sequence[str | TableColumn] | None"; }
+  static std::string returned() { return "list[TableColumn]"; }
+  static std::string text(const std::vector<TableColumn>&) { return "None"; }
   /// Errors  nb::type_error  something else
-  static std::vector<ParquetColumn> value(nb::handle given, const char*) {
+  static std::vector<TableColumn> value(nb::handle given, const char*) {
     if (given.is_none()) return {};
     const auto refuse = [](nb::handle found) {
       throw nb::type_error(("columns: expected names of columns, such as ['image', 'label'], or "
@@ -85,16 +85,16 @@ struct PythonValue<std::vector<ParquetColumn>> {
                             repr_of(found))
                                .c_str());
     };
-    std::vector<ParquetColumn> columns;
+    std::vector<TableColumn> columns;
     const auto add = [&](nb::handle one) {
-      ParquetColumn column;
+      TableColumn column;
       if (nb::isinstance<nb::str>(one))
         column.name = nb::cast<std::string>(one);
       else if (!nb::try_cast(one, column))
         refuse(one);
       columns.push_back(std::move(column));
     };
-    if (nb::isinstance<nb::str>(given) || nb::isinstance<ParquetColumn>(given)) {
+    if (nb::isinstance<nb::str>(given) || nb::isinstance<TableColumn>(given)) {
       add(given);
       return columns;
     }
@@ -265,7 +265,7 @@ void bind_sources(nb::module_& module) {
       });
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
-  def_struct<ParquetColumn>(module);
+  def_struct<TableColumn>(module);
   def_struct<ArrayField>(module);
 
   def(module, calls::source_images());

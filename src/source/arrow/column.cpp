@@ -54,10 +54,17 @@ ArrowColumn::ArrowColumn(ArrowColumnParts parts)
       second_(parts.second),
       children_(std::move(parts.children)),
       dictionary_(std::move(parts.dictionary)),
-      owner_(std::move(parts.owner)) {
+      owner_(std::move(parts.owner)),
+      owned_bytes_(parts.owned_bytes) {
   check_sizes();
   if (layout_ == ArrowLayout::structure)
     for (ArrowColumn& child : children_) child.skip_values(offset_, length_);
+}
+
+std::uint64_t ArrowColumn::owned_bytes() const noexcept {
+  std::uint64_t bytes = owned_bytes_;
+  for (const ArrowColumn& child : children_) bytes += child.owned_bytes();
+  return bytes;
 }
 
 void ArrowEntries::add(ArrowColumn part) {

@@ -53,6 +53,7 @@ struct ArrowColumnParts {
   std::vector<ArrowColumn> children;
   std::shared_ptr<const ArrowEntries> dictionary;  ///< of a column that has one
   std::shared_ptr<const void> owner;  ///< of the memory, if the caller does not keep it
+  std::uint64_t owned_bytes = 0;      ///< that were made for the column, and `owner` holds
 };
 
 /// Values of a field. Those that it reads are checked as they are read: a function never returns what lies outside of the
@@ -68,6 +69,9 @@ class ArrowColumn {
 
   [[nodiscard]] const ArrowType& type() const noexcept { return type_; }
   [[nodiscard]] std::uint64_t length() const noexcept { return length_; }
+  [[nodiscard]] bool may_have_nulls() const noexcept { return may_have_nulls_; }
+  /// Memory of parts.owned_bytes, with that of its children.
+  [[nodiscard]] std::uint64_t owned_bytes() const noexcept;
   /// Of a column with a dictionary: also where the entry is null.
   [[nodiscard]] bool is_null(std::uint64_t number) const;
   /// A value's bytes: little-endian if it has a width, a slice if not. Empty for a null of Binary or Utf8, anything for
@@ -121,6 +125,7 @@ class ArrowColumn {
   std::vector<ArrowColumn> children_;
   std::shared_ptr<const ArrowEntries> dictionary_;
   std::shared_ptr<const void> owner_;
+  std::uint64_t owned_bytes_;
 };
 
 }  // namespace penstock::source

@@ -39,6 +39,8 @@ class ArrowColumns::Opening {
       parts.validity = load(located, place->first_buffer, memory);
     if (place->buffers > 1) parts.first = load(located, place->first_buffer + 1, memory);
     if (place->buffers > 2) parts.second = load(located, place->first_buffer + 2, memory);
+    for (const ArrowBuffer& buffer : {parts.validity, parts.first, parts.second})
+      if (buffer.offset == 0) parts.owned_bytes += buffer.bytes.size();
     if (!memory.empty()) parts.owner = std::make_shared<const Memory>(std::move(memory));
     if (node.dictionary && !is_dictionary) {
       parts.dictionary = dictionary(field);
