@@ -51,7 +51,7 @@ std::vector<TableColumn> readable_columns(const fs::path& path) {
   const auto footer = source::read_parquet_footer(bytes, bytes.size(), path.string());
   if (!footer) return {};
   std::vector<TableColumn> columns;
-  for (const auto& name : source::list_parquet_columns(footer->schema)) {
+  for (const auto& name : source::list_parquet_columns(footer->schema).fields) {
     for (const char* lengths : {"", " lengths"}) {
       TableColumn column{.name = name.name,
                          .column = name.name,
