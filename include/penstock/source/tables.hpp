@@ -127,8 +127,8 @@ namespace source {
 /// .arrows, .ipc or .feather. All files must have the columns, with the same types and classes, as in parquet().
 ///
 /// Columns become fields as in parquet(). Lists of one size are [n], or the shape of n elements that the TableColumn gives,
-/// and columns with a dictionary have the values of its entries. Decimals, intervals, views, maps, unions, lists of lists, and
-/// LZ4 are refused by name.
+/// and columns with a dictionary have the values of its entries. Decimals, intervals, maps, unions, lists of
+/// lists, and LZ4 are refused by name.
 ///
 /// The files are mapped, not read, and need no index: to open one, its batches' metadata are read. A text, an image or a
 /// list of numbers is a view into the mapping until it is decoded or copied into the batch. Batches that are compressed, by

@@ -35,7 +35,8 @@ std::string name_of_way(const ArrowFields& schema, std::span<const std::uint32_t
 
 bool is_arrow_bytes(ArrowKind kind) noexcept {
   return kind == ArrowKind::binary || kind == ArrowKind::utf8 || kind == ArrowKind::large_binary ||
-         kind == ArrowKind::large_utf8;
+         kind == ArrowKind::large_utf8 || kind == ArrowKind::binary_view ||
+         kind == ArrowKind::utf8_view;
 }
 
 // Whether a struct is Hugging Face's for media.
@@ -84,6 +85,8 @@ TableValues values_of_type(const ArrowType& type, const std::string& file,
     case ArrowKind::utf8:
     case ArrowKind::large_binary:
     case ArrowKind::large_utf8:
+    case ArrowKind::binary_view:
+    case ArrowKind::utf8_view:
       return {.is_bytes = true};
     case ArrowKind::fixed_size_binary:
       if (type.width > 0) return {.fixed_bytes = type.width};

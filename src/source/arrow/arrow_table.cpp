@@ -31,7 +31,12 @@ ArrowTable::ArrowTable(const std::string& path) : name_(path), mapped_(storage::
   index_ = std::make_shared<const ArrowIndex>(std::move(*index));
   columns_ = std::make_unique<const ArrowColumns>(index_, std::move(read));
   std::uint64_t rows = 0;
-  for (const ArrowBlock& block : index_->batches) ends_.push_back(rows += block.rows);
+  for (std::size_t batch = 0; batch < index_->batches.size(); ++batch) {
+    // A number of rows that lies would move all rows behind it.
+    if (const auto located = columns_->locate(batch); !located)
+      throw Error(located.fault().to_string());
+    ends_.push_back(rows += index_->batches[batch].rows);
+  }
   slots_ = std::make_unique<Slot[]>(ends_.size());
 }
 

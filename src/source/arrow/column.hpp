@@ -48,8 +48,9 @@ struct ArrowColumnParts {
   bool may_have_nulls = false;
   ArrowBuffer validity;
   ArrowBuffer
-      first;  ///< values, bits or offsets; of a column with a dictionary, numbers of its entries
-  ArrowBuffer second;  ///< the bytes that slices are of
+      first;  ///< values, bits, offsets or views; of a column with a dictionary, numbers of its entries
+  ArrowBuffer second;               ///< the bytes that slices are of
+  std::vector<ArrowBuffer> viewed;  ///< the bytes that views are of
   std::vector<ArrowColumn> children;
   std::shared_ptr<const ArrowEntries> dictionary;  ///< of a column that has one
   std::shared_ptr<const void> owner;  ///< of the memory, if the caller does not keep it
@@ -105,6 +106,7 @@ class ArrowColumn {
   void check_sizes() const;
   [[nodiscard]] std::uint64_t offset_at(std::uint64_t number) const noexcept;
   [[nodiscard]] ArrowValues slice(std::uint64_t number, std::uint64_t most) const;
+  [[nodiscard]] std::span<const std::byte> viewed(std::uint64_t number) const;
   [[nodiscard]] std::uint64_t dictionary_number(std::uint64_t number) const;
   void require_layout(bool holds, const char* what) const;
   [[noreturn]] void fail(const ArrowBuffer& buffer, std::uint64_t at, std::string reason) const;
@@ -122,6 +124,7 @@ class ArrowColumn {
   ArrowBuffer validity_;
   ArrowBuffer first_;
   ArrowBuffer second_;
+  std::vector<ArrowBuffer> viewed_;
   std::vector<ArrowColumn> children_;
   std::shared_ptr<const ArrowEntries> dictionary_;
   std::shared_ptr<const void> owner_;
