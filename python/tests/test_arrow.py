@@ -281,3 +281,114 @@ def test_tables_of_others(kind):
     else:
         table = module.DataFrame(columns)
     assert read(ps.arrow_table(table), ragged=["s"]) == [{"n": n, "s": s.encode()} for n, s in zip(columns["n"], columns["s"])]
+
+
+def saved_images(folder, count=6, label=pa.int64()):
+    import io
+
+    from PIL import Image
+    images = []
+    for i in range(count):
+        out = io.BytesIO()
+        Image.new("RGB", (20 + i, 16), (i * 30, 9, 200)).save(out, "JPEG")
+        images.append({"bytes": out.getvalue(), "path": f"{i}.jpg"})
+    features = '{"info": {"features": {"kind": {"names": ["cat", "dog"], "_type": "ClassLabel"}}}}'
+    table = pa.table({"photo": pa.array(images, IMAGE), "kind": pa.array([i % 2 for i in range(count)], label)})
+    table = table.replace_schema_metadata({"huggingface": features})
+    with ipc.new_stream(folder / "data-00000-of-00001.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=4)
+    (folder / "state.json").write_text('{"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}')
+    pq.write_table(table, folder.parent / "t.parquet")
+    return table
+
+
+def test_images_and_prepare_find_the_columns(tmp_path):
+    pytest.importorskip("PIL")
+    (tmp_path / "saved").mkdir()
+    saved_images(tmp_path / "saved")
+    images, wanted = ps.images(tmp_path / "saved"), ps.images(tmp_path / "t.parquet")
+    assert [str(field) for field in images.fields] == ["image u8 [?]", "label i64 []"]
+    assert images.class_names == ["cat", "dog"] and images.labels().tolist() == [0, 1] * 3
+    assert read(images, ragged=["image"], most=2000) == read(wanted, ragged=["image"], most=2000)
+    report = ps.prepare(tmp_path / "saved", tmp_path / "out")
+    assert report.samples == 6
+    crop = ps.decode_image(crop=ps.center_crop(16, resize=16))
+    assert read(ps.webdataset(tmp_path / "out").map(crop)) == read(wanted.map(crop))
+
+
+def test_prepare_says_what_images_says_of_a_label(tmp_path):
+    pytest.importorskip("PIL")
+    (tmp_path / "saved").mkdir()
+    saved_images(tmp_path / "saved", label=pa.int32())
+    for path in (tmp_path / "saved", tmp_path / "t.parquet"):
+        for call in (lambda: ps.images(path), lambda: ps.prepare(path, tmp_path / "out")):
+            with pytest.raises(ps.Error, match=r"expected the column 'kind' to be label i64 \[\], found label i32 \[\]"):
+                call()
+
+
+def test_classes_in_structs_are_found(tmp_path):
+    def table(names):
+        features = {"info": {"features": {"objects": {"label": {"names": names, "_type": "ClassLabel"}}}}}
+        return pa.table({"objects": [{"label": 0}]}).replace_schema_metadata({"huggingface": json.dumps(features)})
+
+    column = [ps.TableColumn("label", "objects.label")]
+    assert ps.arrow_table(table(["cat", "dog"]), columns=column).class_names == ["cat", "dog"]
+    pq.write_table(table(["cat", "dog"]), tmp_path / "a.parquet")
+    pq.write_table(table(["dog", "cat"]), tmp_path / "b.parquet")
+    with pytest.raises(ps.Error, match="the same number would be two classes"):
+        ps.parquet(tmp_path, columns=column)
+
+
+def test_a_renamed_label_is_not_that_of_another_field(tmp_path):
+    data = ps.arrow_table(pa.table({"fine": [5, 6], "label": [0, 1]}))
+    renamed = data.rename({"fine": "label", "label": "coarse"})
+    assert [row["label"] for row in read(renamed)] == [5, 6]
+    with pytest.raises(ps.Error, match="label"):
+        renamed.labels()
+    assert data.rename({"fine": "x"}).labels().tolist() == [0, 1]
+    assert data.rename({"label": ["label", "again"]}).labels().tolist() == [0, 1]
+
+
+def test_a_pattern_for_folders_at_any_depth_is_refused(tmp_path):
+    (tmp_path / "a").mkdir()
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "a" / "t.parquet")
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"\*\* is no pattern here"):
+        ps.parquet(f"{tmp_path}/**/*.parquet")
+    assert ps.parquet(f"{tmp_path}/*/*.parquet").size == 1
+
+
+def test_a_file_that_is_rewritten_while_it_is_read_is_a_fault(tmp_path):
+    """Also where it has the same size, and rows of it were read before."""
+    path = tmp_path / "t.parquet"
+
+    def write(first):
+        pq.write_table(pa.table({"s": [f"{i + first:05}" for i in range(40)]}), path, row_group_size=7, compression="none", use_dictionary=False)
+
+    write(0)
+    os.utime(path, (1e9, 1e9))
+    plan = ps.parquet(path).map(ps.pad("s", 5)).batch(4)
+    assert sum(1 for _ in plan.loader(threads=1)) == 10
+    size = path.stat().st_size
+    write(10000)
+    assert path.stat().st_size == size
+    loader = plan.loader(threads=1, on_fault="mask")
+    assert not any(np.asarray(step["valid"]).any() for step in loader)
+    assert "was changed after it had been indexed" in loader.faults()[0].reason
+
+
+def test_many_files_of_several_sources_leave_room_for_the_programs_own(tmp_path):
+    code = f"""
+import resource, penstock as ps
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 4096))
+parts = [ps.parquet(f"{tmp_path}/{{k}}") for k in range(3)]
+rows = sum(len(step["n"].numpy()) for step in ps.concatenate(parts).batch(10).loader())
+files = [open("/dev/null") for _ in range(80)]
+print(rows)
+"""
+    for k in range(3):
+        (tmp_path / str(k)).mkdir()
+        for i in range(80):
+            pq.write_table(pa.table({"n": [k, i]}), tmp_path / str(k) / f"{i:03}.parquet")
+    out = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=os.environ, capture_output=True, text=True)
+    assert out.stdout.strip() == "480"

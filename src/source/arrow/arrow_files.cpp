@@ -1,6 +1,5 @@
 #include "src/source/arrow/arrow_files.hpp"
 
-#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -10,10 +9,11 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/core/lower_case.hpp"
 #include "src/source/arrow/arrow_table.hpp"
 #include "src/source/arrow/huggingface.hpp"
+#include "src/source/shards/shard_names.hpp"
 #include "src/source/shards/shard_paths.hpp"
+#include "src/source/tables/table_images.hpp"
 
 namespace penstock::source {
 
@@ -94,13 +94,6 @@ bool add_folder(const fs::path& folder, ArrowFiles& found) {
 
 }  // namespace
 
-bool is_arrow_name(std::string_view name) {
-  const std::string lower = core::lower_case(name);
-  return std::ranges::any_of(
-      std::initializer_list<std::string_view>{".arrow", ".arrows", ".ipc", ".feather"},
-      [&](std::string_view ending) { return lower.ends_with(ending); });
-}
-
 ArrowFiles find_arrow_files(const ShardPaths& paths) {
   for (const std::string& path : paths.as_given())
     if (path.find("://") != path.npos)
@@ -127,6 +120,22 @@ ArrowFiles find_arrow_files(const ShardPaths& paths) {
                       path));
   }
   return found;
+}
+
+SourcePtr arrow_images(const ShardPaths& files, std::optional<std::int64_t> optional_label) {
+  constexpr const char* kCall = "arrow()";
+  const std::string file = find_arrow_files(files).paths.front();
+  const ArrowTable table(file);
+  const auto has_classes = [&](const std::string& column) {
+    return !arrow_class_names(table.schema(), column).empty();
+  };
+  ArrowOptions options{.columns = choose_image_columns(list_arrow_columns(table.schema()),
+                                                       has_classes, file, kCall)};
+  for (const ArrowTableField& field :
+       resolve_arrow_columns(table.schema(), options.columns, file))
+    require_image_field(field, file, kCall);
+  set_optional_label(options.columns, optional_label);
+  return arrow(files, std::move(options));
 }
 
 }  // namespace penstock::source

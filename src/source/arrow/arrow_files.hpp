@@ -2,16 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <penstock/source/shards.hpp>
+#include <penstock/source/source.hpp>
 
 namespace penstock::source {
-
-/// *.arrow, *.arrows, *.ipc or *.feather, in any case.
-[[nodiscard]] bool is_arrow_name(std::string_view name);
 
 struct ArrowFiles {
   std::vector<std::string> paths;
@@ -24,5 +22,12 @@ struct ArrowFiles {
 ///         Error                  a path or pattern leads to no file; a folder cannot be listed, is that of several splits, or
 ///                                its state.json or its list of rows is damaged
 [[nodiscard]] ArrowFiles find_arrow_files(const ShardPaths& paths);
+
+/// arrow() with the fields "image" and "label" i64, of the columns that images() says. Where `optional_label` is given, it
+/// is the label of rows that have none.
+///
+/// Errors  Error  there is not one such column each; and as arrow()
+[[nodiscard]] SourcePtr arrow_images(const ShardPaths& files,
+                                     std::optional<std::int64_t> optional_label = {});
 
 }  // namespace penstock::source

@@ -20,9 +20,10 @@ SourcePtr parquet_images(const ShardPaths& files, ParquetOptions options,
     return !parquet_class_names(footer, column).empty();
   };
   options.columns = choose_image_columns(list_parquet_columns(footer.schema), has_classes,
-                                         optional_label, file, kReader);
+                                         file, kReader);
   for (const ParquetField& field : resolve_parquet_columns(footer.schema, options.columns, file))
     require_image_field(field, file, kReader);
+  set_optional_label(options.columns, optional_label);
   return parquet(files, std::move(options));
 }
 

@@ -80,8 +80,9 @@ TableField make_field(TableColumn column, const TableLeaf& leaf, const TableValu
         "column '{}': lengths are those of a list's texts or bytes; leave lengths out", name));
   if (!core::can_hold(values.dtype, field.column.default_value))
     throw std::invalid_argument(
-        fmt::format("column '{}': default_value = {} is no value of type {}", name,
-                    field.column.default_value, name_of(values.dtype)));
+        fmt::format("column '{}': default_value = {} is no value of type {}{}", name,
+                    field.column.default_value, name_of(values.dtype),
+                    values.dtype == DType::f16 ? ", of which 0 alone is taken" : ""));
   field.spec = {field.column.name, values.dtype, shape_of(field)};
   return field;
 }
@@ -194,11 +195,19 @@ std::vector<std::string> huggingface_class_names(const std::string* text,
   if (text == nullptr) return {};
   const auto all = core::Json::parse(*text, nullptr, false);
   const core::Json* at = &all;
-  for (const std::string& key : {std::string("info"), std::string("features"), column}) {
+  for (const char* const key : {"info", "features"}) {
+    if (!at->is_object() || !at->contains(key)) return {};
+    at = &(*at)[key];
+  }
+  // A part of a struct is below the struct's name; a column may have points in its own.
+  for (std::string_view rest = column; !rest.empty();) {
     if (!at->is_object()) return {};
-    const auto found = at->find(key);
-    if (found == at->end()) return {};
-    at = &*found;
+    std::size_t end = rest.size();
+    while (end != rest.npos && !at->contains(std::string(rest.substr(0, end))))
+      end = rest.substr(0, end).rfind('.');
+    if (end == rest.npos) return {};
+    at = &(*at)[std::string(rest.substr(0, end))];
+    rest.remove_prefix(std::min(rest.size(), end + 1));
   }
   if (!at->is_object() || at->value("_type", core::Json()) != "ClassLabel") return {};
   const auto names = at->find("names");

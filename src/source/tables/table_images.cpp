@@ -11,8 +11,7 @@ namespace penstock::source {
 
 std::vector<TableColumn> choose_image_columns(
     const TableLeaves& leaves, const std::function<bool(const std::string& column)>& has_classes,
-    std::optional<std::int64_t> optional_label, const std::string& file,
-    const std::string& reader) {
+    const std::string& file, const std::string& reader) {
   std::vector<std::string> all;
   std::vector<std::string> images;
   std::vector<std::string> labels;
@@ -34,11 +33,13 @@ std::vector<TableColumn> choose_image_columns(
         reader, fmt::join(all, ", ")));
   };
   TableColumn label{.name = "label", .column = choose(labels, "label")};
-  if (optional_label) {
-    label.required = false;
-    label.default_value = static_cast<double>(*optional_label);
-  }
   return {{.name = "image", .column = choose(images, "image")}, label};
+}
+
+void set_optional_label(std::vector<TableColumn>& columns, std::optional<std::int64_t> label) {
+  if (!label) return;
+  columns.back().required = false;
+  columns.back().default_value = static_cast<double>(*label);
 }
 
 void require_image_field(const TableField& field, const std::string& file,
