@@ -171,7 +171,8 @@ std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext&
   bool selects = true;  // every operation so far
   for (const Operation& operation : plan.operations()) {
     if (std::holds_alternative<Batch>(operation)) break;
-    if (std::holds_alternative<Repeat>(operation)) break;  // its epochs are not those of the samples
+    if (std::holds_alternative<Repeat>(operation))
+      break;  // its epochs are not those of the samples
     if (!is_on_positions(operation)) continue;
     const auto* const sample = std::get_if<Sample>(&operation);
     if (sample != nullptr && has_zero(*sample->weights)) chosen = drawable(all, *sample->weights);

@@ -240,9 +240,9 @@ class ArrowRows final : public Source {
     auto room = out.make_room(field, count, !stored && cell.has_null_element(), opened.offset);
     if (!room) return std::move(room.fault());
     if (stored)
-      std::ranges::copy(*stored, room->bytes.data());
+      std::ranges::copy(*stored, room->data());
     else
-      cell.copy_numbers(room->bytes);
+      cell.copy_numbers(*room);
     out.set_numbers(field, *room);
     return {};
   }

@@ -131,8 +131,7 @@ SourcePtr arrow_images(const ShardPaths& files, std::optional<std::int64_t> opti
   };
   ArrowOptions options{.columns = choose_image_columns(list_arrow_columns(table.schema()),
                                                        has_classes, file, kCall)};
-  for (const ArrowTableField& field :
-       resolve_arrow_columns(table.schema(), options.columns, file))
+  for (const ArrowTableField& field : resolve_arrow_columns(table.schema(), options.columns, file))
     require_image_field(field, file, kCall);
   set_optional_label(options.columns, optional_label);
   return arrow(files, std::move(options));

@@ -19,8 +19,8 @@ SourcePtr parquet_images(const ShardPaths& files, ParquetOptions options,
   const auto has_classes = [&](const std::string& column) {
     return !parquet_class_names(footer, column).empty();
   };
-  options.columns = choose_image_columns(list_parquet_columns(footer.schema), has_classes,
-                                         file, kReader);
+  options.columns =
+      choose_image_columns(list_parquet_columns(footer.schema), has_classes, file, kReader);
   for (const ParquetField& field : resolve_parquet_columns(footer.schema, options.columns, file))
     require_image_field(field, file, kReader);
   set_optional_label(options.columns, optional_label);

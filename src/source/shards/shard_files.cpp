@@ -1,10 +1,10 @@
 #include "src/source/shards/shard_files.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <utility>
+
+#include <sys/resource.h>
 
 namespace penstock::source {
 
