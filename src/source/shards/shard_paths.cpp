@@ -288,11 +288,11 @@ class Finder {
     folder.key = folder.folder_prefix();
     Texts found;
     Texts others;
-    storage_.objects().list(folder, false, [&](storage::ListedObject&& object) {
+    storage_.objects(folder).list(folder, false, [&](storage::ListedObject&& object) {
       const std::string_view name = std::string_view(object.key).substr(folder.key.size());
       if (object.is_folder || name.starts_with('.')) return true;
       if (is_shard_(name))
-        found.push_back(storage::ObjectName{folder.bucket, object.key}.url());
+        found.push_back(folder.with_key(object.key).url());
       else if (others.size() < kMostOthers)
         others.emplace_back(name);
       return true;
@@ -307,13 +307,13 @@ class Finder {
   void add_matching_objects(const std::string& url) {
     const storage::ObjectName pattern = storage::parse_object_url(url);
     const std::size_t special = pattern.key.find_first_of("*?[");
-    storage::ObjectName prefix{pattern.bucket, pattern.key.substr(0, special)};
+    const storage::ObjectName prefix = pattern.with_key(pattern.key.substr(0, special));
     const bool recursive = pattern.key.find('/', special) != std::string::npos;
     Texts found;
-    storage_.objects().list(prefix, recursive, [&](storage::ListedObject&& object) {
+    storage_.objects(prefix).list(prefix, recursive, [&](storage::ListedObject&& object) {
       if (!object.is_folder && !object.key.ends_with(kIndexEnding) &&
           ::fnmatch(pattern.key.c_str(), object.key.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) {
-        found.push_back(storage::ObjectName{prefix.bucket, object.key}.url());
+        found.push_back(prefix.with_key(object.key).url());
       }
       return true;
     });

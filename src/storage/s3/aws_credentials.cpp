@@ -14,7 +14,7 @@
 #include "src/core/printable.hpp"
 #include "src/storage/local/command.hpp"
 #include "src/storage/retry.hpp"
-#include "src/storage/s3/http.hpp"
+#include "src/storage/http/client.hpp"
 
 namespace penstock::storage {
 
