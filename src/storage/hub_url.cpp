@@ -19,8 +19,9 @@ constexpr std::string_view kHubScheme = "hf://";
 constexpr std::string_view kHubForm = "hf://datasets/owner/name@revision/path";
 
 [[noreturn]] void refuse_hub_url(std::string_view url, const std::string& why) {
-  throw std::invalid_argument(fmt::format("expected {}, where @revision may be left out, found '{}': {}",
-                                          kHubForm, core::printable(url, 300), why));
+  throw std::invalid_argument(
+      fmt::format("expected {}, where @revision may be left out, found '{}': {}", kHubForm,
+                  core::printable(url, 300), why));
 }
 
 bool is_hub_name(std::string_view name) noexcept {
@@ -64,8 +65,9 @@ ObjectName parse_hub_url(std::string_view url) {
   const std::size_t slash = text.find('/');
   const std::string_view owner = text.substr(0, slash);
   if (slash == text.npos || owner.find('@') != owner.npos)
-    refuse_hub_url(url, "it names no owner and data set; also one such as 'squad' has an owner, "
-                        "which its page at huggingface.co shows");
+    refuse_hub_url(url,
+                   "it names no owner and data set; also one such as 'squad' has an owner, "
+                   "which its page at huggingface.co shows");
   text.remove_prefix(slash + 1);
   const std::string_view name = text.substr(0, text.find_first_of("/@"));
   if (!is_hub_name(owner) || !is_hub_name(name))
@@ -78,8 +80,8 @@ ObjectName parse_hub_url(std::string_view url) {
   }
   if (text.find('\0') != text.npos) refuse_hub_url(url, "there is a zero byte in it");
   const std::size_t bucket_size = rest.size() - text.size();
-  return {std::string(rest.substr(0, bucket_size)),
-          std::string(text.substr(text.empty() ? 0 : 1)), ObjectService::hub};
+  return {std::string(rest.substr(0, bucket_size)), std::string(text.substr(text.empty() ? 0 : 1)),
+          ObjectService::hub};
 }
 
 HubRevision hub_revision_of(std::string_view bucket) {

@@ -223,10 +223,10 @@ void require_readable_scheme(const std::string& path) {
         fmt::format("{} is not a path: did you mean hf://{}? (In Python, give it as a str.)", path,
                     path.substr(path.find_first_not_of('/', 4))));
   }
-  throw std::invalid_argument(fmt::format(
-      "{} is not a path: data are read from local files, from s3://bucket/key and from "
-      "hf://datasets/owner/name; copy them, or mount the place where they are",
-      path));
+  throw std::invalid_argument(
+      fmt::format("{} is not a path: data are read from local files, from s3://bucket/key and from "
+                  "hf://datasets/owner/name; copy them, or mount the place where they are",
+                  path));
 }
 
 }  // namespace penstock::storage

@@ -17,13 +17,13 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/storage/http/endpoint.hpp"
 #include "src/storage/local/command.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/aws_profile.hpp"
 #include "src/storage/s3/aws_signature.hpp"
 #include "src/storage/s3/aws_sts.hpp"
-#include "src/storage/http/endpoint.hpp"
 #include "src/storage/s3/s3_responses.hpp"
 #include "tests/source/files.hpp"
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/printable.hpp"
 #include "src/source/shards/foreign_files.hpp"
 #include "src/source/shards/shard_names.hpp"
 
@@ -245,11 +247,18 @@ class Finder {
     shards.push_back(path);
   }
 
-  std::string describe_none(const std::string& folder, const Texts& others) const {
+  std::string describe_none(const std::string& folder, const Texts& others,
+                            const Texts& folders = {}) const {
     std::string text = fmt::format("no shards in {}: expected {}; ", folder, what_);
     for (const std::string& name : others)
       if (const auto foreign = describe_foreign(name))
         return text + fmt::format("{} is {}", name, *foreign);
+    constexpr std::size_t kShown = 5;
+    if (!folders.empty())
+      text +=
+          fmt::format("it has the folder{} {}{}; ", folders.size() == 1 ? "" : "s",
+                      fmt::join(std::span(folders).first(std::min(kShown, folders.size())), ", "),
+                      folders.size() > kShown ? " and others" : "");
     return text + "check the path, or give a pattern";
   }
 
@@ -288,9 +297,15 @@ class Finder {
     folder.key = folder.folder_prefix();
     Texts found;
     Texts others;
+    Texts folders;
     storage_.objects(folder).list(folder, false, [&](storage::ListedObject&& object) {
-      const std::string_view name = std::string_view(object.key).substr(folder.key.size());
-      if (object.is_folder || name.starts_with('.')) return true;
+      std::string_view name = std::string_view(object.key).substr(folder.key.size());
+      if (name.starts_with('.')) return true;
+      if (object.is_folder) {
+        name.remove_suffix(name.ends_with('/') ? 1 : 0);
+        if (folders.size() < kMostOthers) folders.push_back(core::printable(name, 100));
+        return true;
+      }
       if (is_shard_(name))
         found.push_back(folder.with_key(object.key).url());
       else if (others.size() < kMostOthers)
@@ -299,7 +314,7 @@ class Finder {
     });
     // A shard under a name that says nothing of its kind.
     if (found.empty() && !given.key.empty() && storage_.stat(url)) return add_file(url);
-    if (found.empty()) throw Error(describe_none(folder.url(), others));
+    if (found.empty()) throw Error(describe_none(folder.url(), others, folders));
     std::sort(found.begin(), found.end());
     shards.insert(shards.end(), found.begin(), found.end());
   }

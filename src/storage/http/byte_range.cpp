@@ -24,7 +24,8 @@ std::optional<Fault> ByteRange::fault_of(const HttpResponse& response, std::stri
   const std::string range = header();
   const std::string_view expected = is_whole() ? "" : std::string_view(range).substr(6);
   const std::string got = response.header("content-range");
-  if (!is_whole() && (response.status != 206 || !got.starts_with(fmt::format("bytes {}/", expected))))
+  if (!is_whole() &&
+      (response.status != 206 || !got.starts_with(fmt::format("bytes {}/", expected))))
     return fault(fmt::format("{} does not read ranges: asked for bytes {}, it answered with status "
                              "{}{}",
                              server, expected, response.status,

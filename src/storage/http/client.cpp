@@ -137,8 +137,7 @@ class HttpClient::Handle {
   Handle& operator=(const Handle&) = delete;
 
   Result<HttpResponse> send(const HttpRequest& request, const HttpTimeouts& timeouts,
-                            const char* ca_bundle,
-                            std::optional<std::span<std::byte>> into) {
+                            const char* ca_bundle, std::optional<std::span<std::byte>> into) {
     const std::chrono::milliseconds idle = request.idle.value_or(timeouts.idle);
     Transfer transfer{.into = into, .curl = curl_, .idle = idle};
     std::unique_ptr<curl_slist, FreeList> headers;

@@ -159,7 +159,8 @@ std::string redirected_url(std::string_view url, std::string_view location) {
   if (location.starts_with("//")) {
     next = fmt::format("{}{}", url.substr(0, url.find("//")), location);
   } else if (location.starts_with('/')) {
-    next = fmt::format("{}{}", url.substr(0, url.find_first_of("/?#", url.find("://") + 3)), location);
+    next =
+        fmt::format("{}{}", url.substr(0, url.find_first_of("/?#", url.find("://") + 3)), location);
   } else {
     next = location;
   }

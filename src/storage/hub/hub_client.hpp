@@ -37,8 +37,9 @@ class HubClient {
 
   /// One attempt. Faults are those of the connection and of redirects that lead nowhere, and name `file`; any other status is
   /// a reply.
-  [[nodiscard]] Result<HubReply> send(HttpRequest request, const std::string& file,
-                                      std::optional<std::span<std::byte>> into = std::nullopt) const;
+  [[nodiscard]] Result<HubReply> send(
+      HttpRequest request, const std::string& file,
+      std::optional<std::span<std::byte>> into = std::nullopt) const;
 
   /// "https://huggingface.co", without a slash at its end.
   [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }

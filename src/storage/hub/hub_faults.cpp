@@ -86,8 +86,7 @@ std::string HubStore::reason_of_refusal(const HubReply& reply, const ObjectName&
 
 Fault HubStore::fault_of(const HubReply& reply, const ObjectName& name) const {
   const long status = reply.response.status;
-  Fault fault{.file = name.url(),
-              .transient = status == 408 || status == 429 || status >= 500};
+  Fault fault{.file = name.url(), .transient = status == 408 || status == 429 || status >= 500};
   if (reply.is_own) {
     fault.reason = client_.token().removed_from(reason_of_refusal(reply, name));
     return fault;
@@ -95,10 +94,9 @@ Fault HubStore::fault_of(const HubReply& reply, const ObjectName& name) const {
   // Of another server only the host is named: the rest of the URL is signed, and its text may repeat it.
   const bool is_denied = status == 401 || status == 403;
   fault.transient = fault.transient || is_denied;  // a URL that expired just now
-  fault.reason = fmt::format("{}, where {} keeps the file, answered with status {}{}",
-                             reply.server(), client_.endpoint(), status,
-                             is_denied ? ": the signed URL was refused; check this machine's clock"
-                                       : "");
+  fault.reason = fmt::format(
+      "{}, where {} keeps the file, answered with status {}{}", reply.server(), client_.endpoint(),
+      status, is_denied ? ": the signed URL was refused; check this machine's clock" : "");
   return fault;
 }
 

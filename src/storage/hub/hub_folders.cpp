@@ -28,7 +28,10 @@ std::string HubFolders::contents(const ObjectName& folder) const {
   std::string text = "has ";
   for (std::size_t i = 0; i < names.size(); ++i) {
     const bool is_last = i + 1 == names.size() && names.size() == count;
-    text += fmt::format("{}{}", i == 0 ? "" : is_last ? " and " : ", ",
+    text += fmt::format("{}{}",
+                        i == 0    ? ""
+                        : is_last ? " and "
+                                  : ", ",
                         core::printable(names[i], 100));
   }
   if (count > names.size())

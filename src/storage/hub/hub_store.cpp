@@ -32,7 +32,8 @@ HubClient client_of(const ObjectStorageOptions& options, const Environment& envi
   const auto refuse = [](bool is_set, const char* option) {
     if (is_set)
       throw std::invalid_argument(fmt::format(
-          "the option {} is of s3:// paths, and says nothing of hf:// paths; leave it out", option));
+          "the option {} is of s3:// paths, and says nothing of hf:// paths; leave it out",
+          option));
   };
   refuse(!options.region.empty(), "region");
   refuse(!options.profile.empty(), "profile");
@@ -149,8 +150,7 @@ void HubStore::list(const ObjectName& prefix, bool recursive,
   const bool is_there = list_folder(
       folder, recursive,
       [&](ListedObject&& entry) {
-        const bool is_wanted =
-            entry.key.starts_with(prefix.key) && !(recursive && entry.is_folder);
+        const bool is_wanted = entry.key.starts_with(prefix.key) && !(recursive && entry.is_folder);
         return !is_wanted || each(std::move(entry));
       },
       why);
@@ -165,7 +165,8 @@ Result<void> HubStore::look_into(const ObjectName& folder) const {
   std::size_t count = 0;
   Fault why;
   try {
-    (void)list_folder(folder, false, [&](ListedObject&&) { return ++count < kEnough; }, why);
+    (void)list_folder(
+        folder, false, [&](ListedObject&&) { return ++count < kEnough; }, why);
   } catch (const Error& error) {
     why.reason = why.reason.empty() ? error.what() : why.reason;
     return why;
@@ -251,7 +252,8 @@ Result<void> HubStore::read_range(const ObjectName& name, const FileStamp& stamp
       return std::move(answer.fault());
     }
     const long status = answer->response.status;
-    const bool is_refused = status >= 400 && status < 500 && status != 408 && status != 416 && status != 429;
+    const bool is_refused =
+        status >= 400 && status < 500 && status != 408 && status != 416 && status != 429;
     if (is_refused)
       links_.forget(file, known);
     else
@@ -266,16 +268,15 @@ Result<void> HubStore::read_range(const ObjectName& name, const FileStamp& stamp
   }
   const HttpResponse& response = reply->response;
   if (!reply->commit.empty() && reply->commit != *commit)
-    return Fault{.reason = fmt::format("expected the file at commit {}, {} gave it at commit {}; "
-                                       "open it again",
-                                       *commit, client_.endpoint(),
-                                       core::printable(reply->commit, 40))};
+    return Fault{.reason =
+                     fmt::format("expected the file at commit {}, {} gave it at commit {}; "
+                                 "open it again",
+                                 *commit, client_.endpoint(), core::printable(reply->commit, 40))};
   const std::string total = response.header("content-range");
   const std::size_t slash = total.find('/');
-  const std::string size = reply->size ? std::to_string(*reply->size)
-                           : (response.status == 206 || response.status == 416) && slash != total.npos
-                               ? core::printable(total.substr(slash + 1), 20)
-                               : "*";
+  std::string size = reply->size ? std::to_string(*reply->size) : "*";
+  if ((response.status == 206 || response.status == 416) && slash != total.npos)
+    size = core::printable(total.substr(slash + 1), 20);
   if (size != "*" && size != std::to_string(stamp.bytes))
     return Fault{.reason = fmt::format("{} says that the file has {} bytes, and its list says {}; "
                                        "open it again",

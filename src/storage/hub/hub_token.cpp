@@ -55,8 +55,8 @@ HubToken::HubToken(const Environment& environment) {
     const std::string path = token_file(environment);
     origin_ = fmt::format("the file {}", path);
     struct stat info {};
-    const bool is_there =
-        !path.empty() && (::stat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR));
+    const bool is_there = !path.empty() && (::stat(path.c_str(), &info) == 0 ||
+                                            (errno != ENOENT && errno != ENOTDIR));
     if (is_there) {
       constexpr std::uint64_t kMostTokenFile = 1 << 16;
       Result<std::string> text = read_text_file(path, kMostTokenFile);

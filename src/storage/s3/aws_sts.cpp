@@ -12,9 +12,9 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/printable.hpp"
-#include "src/storage/retry.hpp"
-#include "src/storage/http/endpoint.hpp"
 #include "src/storage/http/client.hpp"
+#include "src/storage/http/endpoint.hpp"
+#include "src/storage/retry.hpp"
 
 namespace penstock::storage {
 

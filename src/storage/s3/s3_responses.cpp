@@ -15,7 +15,9 @@ std::optional<ListingPage> parse_s3_page(std::string_view xml) {
   const pugi::xml_node root = document.child("ListBucketResult");
   if (!root) return std::nullopt;
   const bool encoded = std::string_view(root.child_value("EncodingType")) == "url";
-  const auto key_of = [&](const char* text) { return encoded ? percent_decode(text, true) : std::string(text); };
+  const auto key_of = [&](const char* text) {
+    return encoded ? percent_decode(text, true) : std::string(text);
+  };
   ListingPage page;
   for (const pugi::xml_node object : root.children("Contents")) {
     page.entries.push_back({.key = key_of(object.child_value("Key")),
@@ -50,7 +52,9 @@ std::optional<S3UploadsPage> parse_s3_uploads(std::string_view xml) {
   const pugi::xml_node root = document.child("ListMultipartUploadsResult");
   if (!root) return std::nullopt;
   const bool encoded = std::string_view(root.child_value("EncodingType")) == "url";
-  const auto key_of = [&](const char* text) { return encoded ? percent_decode(text, true) : std::string(text); };
+  const auto key_of = [&](const char* text) {
+    return encoded ? percent_decode(text, true) : std::string(text);
+  };
   S3UploadsPage page;
   for (const pugi::xml_node upload : root.children("Upload"))
     page.uploads.push_back({key_of(upload.child_value("Key")), upload.child_value("UploadId")});

@@ -208,9 +208,9 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
         if (!response->is_good()) return fault_of(*response, prefix);
         auto parsed = parse_s3_page(response->body);
         if (parsed) return std::move(*parsed);
-        return Fault{.reason = fmt::format(
-                         "{} gave no list of objects that can be read: is it an S3 server?",
-                         endpoint_)};
+        return Fault{
+            .reason = fmt::format(
+                "{} gave no list of objects that can be read: is it an S3 server?", endpoint_)};
       },
       each);
 }
