@@ -44,7 +44,7 @@ def write_table(path: Path, first: int, count: int = 40, **options) -> None:
             "number": pa.array(range(first, first + count), pa.int64()),
         }
     )
-    pq.write_table(table, path, row_group_size=16, data_page_size=64, write_batch_size=8, **options)
+    pq.write_table(table, path, row_group_size=16, data_page_size=256, write_batch_size=8, **options)
 
 
 @pytest.fixture
@@ -63,11 +63,15 @@ def plan_of(data: ps.Dataset) -> ps.Dataset:
     return data.map(ps.pad("text", 64)).shuffle(seed=3).batch(16)
 
 
-def digest_of(data: ps.Dataset, threads: int = 2) -> str:
-    loader = plan_of(data).loader(digest=True, threads=threads)
+def digest_of(data: ps.Dataset, threads: int = 2, **options) -> str:
+    loader = plan_of(data).loader(digest=True, threads=threads, **options)
     for _ in loader:
         pass
     return loader.digest
+
+
+def fingerprint_of(data: ps.Dataset) -> str:
+    return json.loads(data.to_json())["operations"][0]["fingerprint"]
 
 
 def numbers_of(data: ps.Dataset) -> list[int]:
@@ -81,7 +85,7 @@ def test_rows_are_those_of_the_same_files_on_a_disk(hub, tables):
     for path in (f"{ROOT}/data", f"{ROOT}@main/data", f"{ROOT}@{commit}/data/", f"{ROOT}/data/train-*.parquet",
                  f"{ROOT}/*/*.parquet", ROOT + "/data/train-{00000..00004}-of-00005.parquet"):
         remote = ps.parquet(path)
-        assert len(remote) == 200, path
+        assert len(remote) == 200 and fingerprint_of(remote) == fingerprint_of(local), path
         assert digest_of(remote, 1) == digest_of(remote, 4) == wanted, path
     assert not any("authorization" in request.headers for request in hub.requests)
 
@@ -112,8 +116,10 @@ def test_the_second_opening_reads_no_footer(hub, tables):
     assert hub.count("cdn") > 0
     hub.requests.clear()
     second = ps.parquet(f"{ROOT}/data")
-    assert hub.count("cdn") == 0 and len(second) == len(first)
-    assert [request.path.split("/")[5] for request in hub.requests] == ["revision", "tree", "tree", "tree"]
+    assert len(second) == len(first)
+    # What the table's columns are is read from the first file, as of a disk.
+    assert hub.count("cdn") == hub.count("cdn", "train-00000") == 2 and hub.count("hub", "resolve/") == 1
+    assert hub.count("hub", "/tree/") == 2 and hub.count("hub", "/revision/") == 1 and len(hub.requests) == 6
     # The indexes are the files' and not the revision's: of five, one was pushed anew.
     write_table(tables / "data" / "train-00002-of-00005.parquet", 1000)
     hub.push(tables)
@@ -130,7 +136,7 @@ def test_a_read_costs_one_request_until_its_url_expires(hub, tables):
     before = hub.count("hub")
     assert digest_of(data) == wanted and hub.count("hub") == before
     hub.signature += 1
-    assert digest_of(data, 1) == wanted
+    assert digest_of(data, 1, io_threads=0) == wanted
     assert hub.count("hub") == before + 5
     assert not any("authorization" in request.headers for request in hub.requests if request.server == "cdn")
 
@@ -184,7 +190,7 @@ def test_names_may_have_any_characters(hub, tmp_path):
 
 def test_shards_records_images_files_and_their_labels(hub, tmp_path, images, monkeypatch, capsys):
     folder = tmp_path / "all"
-    for path in images.rglob("*.jpg"):
+    for path in sorted(images.rglob("*.jpg"))[::3]:
         target = folder / "photos" / path.relative_to(images)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
@@ -212,7 +218,7 @@ def test_shards_records_images_files_and_their_labels(hub, tmp_path, images, mon
     for make, name in ((ps.webdataset, "shards"), (ps.tfrecord, "records"), (ps.image_folder, "photos"), (ps.images, "photos"), (ps.images, "shards")):
         local, remote = make(folder / name), make(f"{ROOT}/{name}")
         assert len(local) == len(remote) > 0 and local.class_names == remote.class_names
-        assert digest(local) == digest(remote), name
+        assert fingerprint_of(local) == fingerprint_of(remote) and digest(local) == digest(remote), name
     listed = [str(path.relative_to(folder)) for path in photos]
     local = ps.files([folder / name for name in listed], labels=list(range(len(listed))), field="image")
     remote = ps.files([f"{ROOT}/{name}" for name in listed], labels=list(range(len(listed))), field="image")
@@ -361,18 +367,17 @@ def test_a_rate_limit_is_waited_for(hub, tables, monkeypatch):
         if request.server != "hub" or "/tree/" not in request.path:
             return None
         times.append(time.monotonic())
-        headers = [{"Retry-After": "1"}, {"RateLimit": '"api";r=0;t=1'}]
-        return Answer(429, b"", headers[len(times) - 1]) if len(times) <= len(headers) else None
+        return Answer(429, b"", {"Retry-After": "1"}) if len(times) == 1 else None
 
     hub.instead = limited
     ps.parquet(f"{ROOT}/data")
-    assert times[1] - times[0] >= 1 and times[2] - times[1] >= 1
+    assert times[1] - times[0] >= 1
 
 
 @pytest.mark.parametrize("how", ["500", "429", "cut", "403"])
 def test_what_fails_once_loses_nothing(hub, tables, how):
     hub.push(tables)
-    wanted = digest_of(ps.parquet(tables / "data"))
+    wanted = digest_of(ps.parquet(tables / "data" / "train-0000[01]*"))
     failed: set[str] = set()
 
     def once(request: Request) -> Answer | None:
@@ -389,7 +394,7 @@ def test_what_fails_once_loses_nothing(hub, tables, how):
         return Answer(int(how))
 
     hub.instead = once
-    assert digest_of(ps.parquet(f"{ROOT}/data")) == wanted
+    assert digest_of(ps.parquet(f"{ROOT}/data/train-0000[01]*")) == wanted
     assert failed
 
 
@@ -438,3 +443,5 @@ def test_options_that_are_of_s3_alone_are_no_part_of_it(hub, tables, monkeypatch
     wanted = digest_of(data)
     before = hub.count("cdn")
     assert digest_of(data) == wanted and hub.count("cdn") == before
+    with pytest.raises(ps.Error, match="the option region is of s3:// paths"):
+        ps.Dataset.from_json(data.to_json().replace('"region":""', '"region":"eu-west-1"'))
