@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import run_python
-from hub_server import TOKEN, Answer, Hub, Request
+from hub_server import TOKEN, Answer, Request
 from tfrecords import example, write_tfrecord
 
 import penstock as ps
@@ -22,18 +22,6 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 ROOT = "hf://datasets/owner/name"
-VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_DISABLE_IMPLICIT_TOKEN", "HF_HUB_OFFLINE", "PENSTOCK_OBJECT_CACHE")
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    with Hub() as server:
-        for name in VARIABLES:
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
-        yield server
 
 
 def write_table(path: Path, first: int, count: int = 40, **options) -> None:
@@ -120,6 +108,9 @@ def test_the_second_opening_reads_no_footer(hub, tables):
     # What the table's columns are is read from the first file, as of a disk.
     assert hub.count("cdn") == hub.count("cdn", "train-00000") == 2 and hub.count("hub", "resolve/") == 1
     assert hub.count("hub", "/tree/") == 2 and hub.count("hub", "/revision/") == 1 and len(hub.requests) == 6
+    hub.requests.clear()
+    ps.parquet(f"{ROOT}/data/train-*.parquet")
+    assert hub.count("hub", "/tree/") == 2  # a pattern costs no more than its folder
     # The indexes are the files' and not the revision's: of five, one was pushed anew.
     write_table(tables / "data" / "train-00002-of-00005.parquet", 1000)
     hub.push(tables)

@@ -29,19 +29,19 @@ class HubFolders {
   [[nodiscard]] std::optional<ListedObject> find(const ObjectName& name) const;
   /// `folder` is the name of a folder without a slash at its end.
   [[nodiscard]] HubListed listed(const ObjectName& folder) const;
+  /// What is in a folder of which all was listed; nothing for others.
+  [[nodiscard]] std::optional<std::vector<ListedObject>> entries_of(const ObjectName& folder) const;
   /// "has a.parquet, b.parquet and 7 more", or "is empty".
   [[nodiscard]] std::string contents(const ObjectName& folder) const;
 
   void add(const ObjectName& name, const ListedObject& entry);
-  /// `names` are the first of what is in it, `count` is how many there are.
-  void add_folder(const ObjectName& folder, HubListed listed, std::vector<std::string> names = {},
-                  std::size_t count = 0);
+  /// `entries` are what is in it, or the first of them.
+  void add_folder(const ObjectName& folder, HubListed listed, std::vector<ListedObject> entries);
 
  private:
   struct Folder {
     HubListed listed = HubListed::nothing;
-    std::vector<std::string> names{};
-    std::size_t count = 0;
+    std::vector<ListedObject> entries{};
   };
   mutable std::mutex mutex_;
   std::unordered_map<std::string, ListedObject> entries_;

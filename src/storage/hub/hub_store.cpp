@@ -24,7 +24,6 @@ namespace penstock::storage {
 namespace {
 
 constexpr const char* kUsualHub = "https://huggingface.co";
-constexpr std::size_t kNamesShown = 6;
 // Files of a folder, a few pages, behind which each of the others is asked for.
 constexpr std::size_t kEnough = 4000;
 
@@ -97,8 +96,7 @@ bool HubStore::list_folder(const ObjectName& folder, bool recursive,
                            const std::function<bool(ListedObject&&)>& each, Fault& why) const {
   bool is_there = true;
   bool is_whole = true;
-  std::vector<std::string> names;
-  std::size_t count = 0;
+  std::vector<ListedObject> entries;
   const auto fetch = [&](const std::string& next) -> Result<ListingPage> {
     const auto failed = [&](Fault fault) {
       why = fault;
@@ -118,42 +116,45 @@ bool HubStore::list_folder(const ObjectName& folder, bool recursive,
       if (!is_there) return ListingPage{};
     }
     if (!response.is_good()) return failed(fault_of(*reply, folder));
-    auto entries = parse_hub_entries(response.body);
-    if (!entries)
+    auto parsed = parse_hub_entries(response.body);
+    if (!parsed)
       return failed({.reason = fmt::format("{} gave no list of files that can be read: is it the "
                                            "Hugging Face Hub?",
                                            client_.endpoint()),
                      .file = folder.url()});
-    return ListingPage{*std::move(entries), next_page_query(response.header("link"))};
+    return ListingPage{*std::move(parsed), next_page_query(response.header("link"))};
   };
   const ObjectName prefix = folder.with_key(folder.folder_prefix());
   list_pages(prefix, {client_.endpoint(), "the Hugging Face Hub"}, attempts_, fetch,
              [&](ListedObject&& entry) {
                folders_.add(folder.with_key(without_slash(entry.key)), entry);
-               ++count;
-               if (names.size() < kNamesShown) names.push_back(entry.key.substr(prefix.key.size()));
+               if (!recursive && entries.size() <= HubFolders::kMostEntries)
+                 entries.push_back(entry);
                is_whole = each(std::move(entry));
                return is_whole;
              });
   const HubListed listed = !is_there  ? HubListed::is_missing
                            : is_whole ? HubListed::all
                                       : HubListed::a_part;
-  if (!recursive && (is_whole || count >= kEnough))
-    folders_.add_folder(folder, listed, std::move(names), count);
+  if (!recursive && (is_whole || entries.size() >= kEnough))
+    folders_.add_folder(folder, listed, std::move(entries));
   return is_there;
 }
 
 void HubStore::list(const ObjectName& prefix, bool recursive,
                     const std::function<bool(ListedObject&&)>& each) const {
   const ObjectName folder = prefix.with_key(std::string(hub_folder_of(prefix.key)));
+  const auto give = [&](ListedObject&& entry) {
+    const bool is_wanted = entry.key.starts_with(prefix.key) && !(recursive && entry.is_folder);
+    return !is_wanted || each(std::move(entry));
+  };
+  if (auto known = recursive ? std::nullopt : folders_.entries_of(folder)) {
+    for (ListedObject& entry : *known)
+      if (!give(std::move(entry))) return;
+    return;
+  }
   Fault why;
-  const bool is_there = list_folder(
-      folder, recursive,
-      [&](ListedObject&& entry) {
-        const bool is_wanted = entry.key.starts_with(prefix.key) && !(recursive && entry.is_folder);
-        return !is_wanted || each(std::move(entry));
-      },
-      why);
+  const bool is_there = list_folder(folder, recursive, give, why);
   // As in a bucket, nothing lies below a file.
   if (is_there || stat(folder)) return;
   throw Error(fmt::format("cannot list {}: {}", prefix.url(), missing(folder, "folder").reason));
