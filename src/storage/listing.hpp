@@ -17,7 +17,7 @@ struct ListingPage {
   std::string next;  ///< what asks for the next page; empty on the last one
 };
 
-/// Who gives the list, for messages: "cannot list PREFIX: ENDPOINT gives ...: is it AN S3 SERVER?"
+/// The server that gives the list, for messages: "cannot list PREFIX: ENDPOINT gives ...: is it AN S3 SERVER?"
 struct ListingServer {
   std::string_view endpoint;
   std::string_view kind;

@@ -20,6 +20,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/storage/http/byte_range.hpp"
 #include "src/storage/http/endpoint.hpp"
 #include "src/storage/hub/hub_answers.hpp"
 #include "src/storage/hub/hub_links.hpp"
