@@ -136,8 +136,8 @@ class Hub:
         page = list(entries.values())[begin : begin + PAGE]
         headers = {}
         if begin + PAGE < len(entries):
-            following = f"{self.url}/api/datasets/owner/name/tree/main?recursive={options['recursive'][0]}&expand=false&cursor={begin + PAGE}"
-            headers["Link"] = f'<{following}>; rel="next"'
+            following = f"recursive={options['recursive'][0]}&expand=false&cursor={begin + PAGE}"
+            headers["Link"] = f'<{self.url}/api/datasets/owner/name/tree/main?{following}>; rel="next"'
         return Answer(body=json.dumps(page).encode(), headers=headers)
 
     @staticmethod

@@ -206,7 +206,8 @@ def test_shards_records_images_files_and_their_labels(hub, tmp_path, images, mon
             pass
         return loader.digest
 
-    for make, name in ((ps.webdataset, "shards"), (ps.tfrecord, "records"), (ps.image_folder, "photos"), (ps.images, "photos"), (ps.images, "shards")):
+    kinds = {"shards": (ps.webdataset, ps.images), "records": (ps.tfrecord,), "photos": (ps.image_folder, ps.images)}
+    for name, make in ((name, make) for name, makers in kinds.items() for make in makers):
         local, remote = make(folder / name), make(f"{ROOT}/{name}")
         assert len(local) == len(remote) > 0 and local.class_names == remote.class_names
         assert fingerprint_of(local) == fingerprint_of(remote) and digest(local) == digest(remote), name

@@ -27,7 +27,7 @@ std::string without_blanks(std::string text) {
 
 std::string token_file(const Environment& environment) {
   const auto home = environment("HOME");
-  const auto expanded = [&](std::string path) {
+  const auto expanded = [&](const std::string& path) {
     return home && path.starts_with("~/") ? *home + path.substr(1) : path;
   };
   if (const auto path = environment("HF_TOKEN_PATH")) return expanded(*path);
