@@ -91,9 +91,10 @@ class Hub:
         if self.is_private and request.headers.get("authorization") != f"Bearer {TOKEN}":
             return _refusal(401, "RepoNotFound", "Repository not found")
         url = urlsplit(request.path)
-        kind, *parts = url.path.removeprefix("/api").removeprefix("/datasets/owner/name/").split("/")
-        if not url.path.removeprefix("/api").startswith("/datasets/owner/name/"):
+        below = url.path.removeprefix("/api").removeprefix("/datasets/owner/name")
+        if not url.path.removeprefix("/api").startswith("/datasets/owner/name") or (below and below[0] != "/"):
             return _refusal(401, "RepoNotFound", "Repository not found")
+        kind, *parts = (below[1:] or "revision/main").split("/")
         revision, path = unquote(parts[0]), unquote("/".join(parts[1:]))
         commit = self.revisions.get(revision, revision)
         if commit not in self.commits:
@@ -173,10 +174,11 @@ class Hub:
                     self.send_header(header, value)
                 self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
-                self.wfile.write(answer.body[: len(answer.body) - answer.cut])
+                if self.command != "HEAD":
+                    self.wfile.write(answer.body[: len(answer.body) - answer.cut])
                 self.close_connection = answer.cut > 0
 
-            do_POST = do_GET
+            do_POST = do_HEAD = do_GET
 
             def log_message(self, *_: object) -> None:
                 pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -437,3 +438,27 @@ def test_options_that_are_of_s3_alone_are_no_part_of_it(hub, tables, monkeypatch
     assert digest_of(data) == wanted and hub.count("cdn") == before
     with pytest.raises(ps.Error, match="the option region is of s3:// paths"):
         ps.Dataset.from_json(data.to_json().replace('"region":""', '"region":"eu-west-1"'))
+
+
+def test_huggingface_hub_reads_the_same_bytes_from_the_stand_in(hub, tables, tmp_path, monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    commit = hub.push(tables)
+    hub.is_private = True
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+    code = """
+import hashlib, json
+from huggingface_hub import HfApi, HfFileSystem
+files = HfFileSystem()
+found = {}
+for revision in ("", "@main"):
+    root = f"datasets/owner/name{revision}"
+    for path in files.find(root):
+        found[revision + path.removeprefix(root)] = hashlib.sha256(files.cat_file(path)).hexdigest()
+known = HfApi().get_paths_info("owner/name", ["README.md", "none"], repo_type="dataset")
+print(json.dumps([found, HfApi().dataset_info("owner/name", expand=["sha"]).sha, [(file.path, file.size) for file in known]]))
+"""
+    found, sha, known = json.loads(run_python(code).stdout)
+    contents = {name: hashlib.sha256(data).hexdigest() for name, data in hub.commits[commit].items()}
+    assert found == {f"{revision}/{name}": digest for name, digest in contents.items() for revision in ("", "@main")}
+    assert sha == commit and known == [["README.md", len("the card")]]
