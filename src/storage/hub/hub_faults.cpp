@@ -60,7 +60,8 @@ std::string HubStore::reason_of_refusal(const HubReply& reply, const ObjectName&
   if (code == "EntryNotFound")
     return fmt::format("there is no '{}' in {}; check the path", core::printable(name.key, 300),
                        place_of(name));
-  if (status == 401 && message.find("Invalid credentials") != message.npos)
+  if (status == 401 && client_.token().is_given() &&
+      message.find("Invalid credentials") != message.npos)
     return fmt::format(
         "{} does not know the token of {}: make another one at {}/settings/tokens, or unset it for "
         "public data sets",

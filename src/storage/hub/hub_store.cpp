@@ -102,6 +102,7 @@ bool HubStore::list_folder(const ObjectName& folder, bool recursive,
       why = fault;
       return fault;
     };
+    why = {};
     const Result<std::string> commit = commit_of(folder);
     if (!commit) return failed(commit.fault());
     std::string url = api_url(folder, "tree", *commit);
