@@ -49,6 +49,11 @@ def describe_items(
     return _with_object(options, items, objects)
 
 
+def describe_table(made_of: Sequence[Any], objects: list[Any] | None) -> str:
+    """The same of "python_table", a table in memory."""
+    return _with_object({}, made_of, objects)
+
+
 def _with_object(options: dict[str, Any], found: Any, objects: list[Any] | None) -> str:
     if objects is not None:
         options["number"] = len(objects)
@@ -84,6 +89,13 @@ def make_items(text: str, objects: Sequence[Any] | None) -> tuple[Any, Any, int,
         items = _object_of(options, objects)
         lengths = _object_of(options["lengths"], objects) if "lengths" in options else None
         return items, _by_name(options["fields"]), options["workers"], lengths, options.get("concurrent", False)
+
+
+def make_table(text: str, objects: Sequence[Any] | None) -> Any:
+    """What a table in memory was made of."""
+    options = json.loads(text)
+    with _naming_damage("table"):
+        return _object_of(options, objects)
 
 
 def make_function(text: str, functions: Sequence[Callable[..., Any]] | None) -> Transform:

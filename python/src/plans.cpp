@@ -14,6 +14,7 @@
 #include "bindings.hpp"
 #include "casters.hpp"
 #include "python_source.hpp"
+#include "python_table.hpp"
 #include "python_transform.hpp"
 #include "waiting.hpp"
 
@@ -33,6 +34,7 @@ using Moved = std::map<std::string, std::string>;
 
 constexpr const char* kPythonFunction = "python_function";
 constexpr const char* kPythonItems = "python_items";
+constexpr const char* kPythonTable = "python_table";
 
 nb::object plan_module() { return nb::module_::import_("penstock._plan"); }
 
@@ -91,6 +93,12 @@ PlanJsonOptions writing(nb::object given, bool allow_pickle) {
   };
   options.describe_source = [objects,
                              allow_pickle](const Source& source) -> std::optional<Description> {
+    if (const auto* const table = dynamic_cast<const PythonTable*>(&source))
+      return describe_object(kPythonTable, "table", objects, allow_pickle,
+                             [&](const nb::object& plans, const nb::object& list) {
+                               return plans.attr("describe_table")(object_of(table->made_of()),
+                                                                   list);
+                             });
     const auto* const own = dynamic_cast<const PythonSource*>(&source);
     if (own == nullptr) return std::nullopt;
     const PythonItems& items = own->items();
@@ -141,6 +149,10 @@ PlanJsonOptions reading(const std::optional<Moved>& moved, const std::optional<D
           return source_of_items(made[0], made[1], nb::none(), nb::cast<int>(made[2]), made[3],
                                  nb::cast<bool>(made[4]));
         });
+  });
+  options.registry.add_source(kPythonTable, [=](std::string_view text) -> SourcePtr {
+    return with_object("make_table", "table", text, objects, allow_pickle,
+                       [](const nb::object& made_of) { return remake_table(made_of); });
   });
   return options;
 }

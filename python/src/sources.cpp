@@ -9,6 +9,7 @@
 
 #include "header_docs.hpp"
 #include "host_array.hpp"
+#include "python_table.hpp"
 
 namespace penstock::python {
 
@@ -23,8 +24,8 @@ struct PythonClass<ExampleField> {
   static constexpr const char* kByPosition[] = {"name", "features"};
 };
 template <>
-struct PythonClass<ParquetColumn> {
-  static constexpr const char* kName = "ParquetColumn";
+struct PythonClass<TableColumn> {
+  static constexpr const char* kName = "TableColumn";
   static constexpr const char* kByPosition[] = {"name", "column"};
 };
 template <>
@@ -72,12 +73,12 @@ struct PythonValue<std::vector<ArrayField>> {
 
 /// The columns of a table: names, or ParquetColumns; one, or several.
 template <>
-struct PythonValue<std::vector<ParquetColumn>> {
-  static std::string type() { return "str | collections.abc.Sequence[str | ParquetColumn] | None"; }
-  static std::string returned() { return "list[ParquetColumn]"; }
-  static std::string text(const std::vector<ParquetColumn>&) { return "None"; }
+struct PythonValue<std::vector<TableColumn>> {
+  static std::string type() { return "str | collections.abc.Sequence[str | TableColumn] | None"; }
+  static std::string returned() { return "list[TableColumn]"; }
+  static std::string text(const std::vector<TableColumn>&) { return "None"; }
   /// Errors  nb::type_error  something else
-  static std::vector<ParquetColumn> value(nb::handle given, const char*) {
+  static std::vector<TableColumn> value(nb::handle given, const char*) {
     if (given.is_none()) return {};
     const auto refuse = [](nb::handle found) {
       throw nb::type_error(("columns: expected names of columns, such as ['image', 'label'], or "
@@ -85,16 +86,16 @@ struct PythonValue<std::vector<ParquetColumn>> {
                             repr_of(found))
                                .c_str());
     };
-    std::vector<ParquetColumn> columns;
+    std::vector<TableColumn> columns;
     const auto add = [&](nb::handle one) {
-      ParquetColumn column;
+      TableColumn column;
       if (nb::isinstance<nb::str>(one))
         column.name = nb::cast<std::string>(one);
       else if (!nb::try_cast(one, column))
         refuse(one);
       columns.push_back(std::move(column));
     };
-    if (nb::isinstance<nb::str>(given) || nb::isinstance<ParquetColumn>(given)) {
+    if (nb::isinstance<nb::str>(given) || nb::isinstance<TableColumn>(given)) {
       add(given);
       return columns;
     }
@@ -104,6 +105,26 @@ struct PythonValue<std::vector<ParquetColumn>> {
       throw nb::type_error("columns is empty: name at least one, or leave it out for all");
     return columns;
   }
+};
+
+/// A table in memory.
+struct TableObject {
+  nb::object object;
+};
+template <>
+struct PythonValue<TableObject> {
+  static std::string type() { return "typing.Any"; }
+  static TableObject value(nb::handle given, const char*) { return {nb::borrow(given)}; }
+};
+/// Numbers of its rows, or None.
+struct RowNumbers {
+  nb::object object = nb::none();
+};
+template <>
+struct PythonValue<RowNumbers> {
+  static std::string type() { return "collections.abc.Sequence[int] | numpy.ndarray | None"; }
+  static std::string text(const RowNumbers&) { return "None"; }
+  static RowNumbers value(nb::handle given, const char*) { return {nb::borrow(given)}; }
 };
 
 /// Paths, as they were passed.
@@ -213,6 +234,11 @@ Dataset make_files(const PathList& list, const FilesOptions& options) {
   return files(list.paths, options);
 }
 
+Dataset make_arrow_table(const TableObject& table, const ArrowOptions& options,
+                         const RowNumbers& rows) {
+  return Dataset(source_of_table(table.object, options, rows.object));
+}
+
 // On the calling thread, where `progress` belongs, and Ctrl-C is seen in it.
 Dataset make_synthetic(SyntheticImagesOptions options) {
   options.progress = [progress = std::move(options.progress)](std::uint64_t done,
@@ -265,7 +291,7 @@ void bind_sources(nb::module_& module) {
       });
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
-  def_struct<ParquetColumn>(module);
+  def_struct<TableColumn>(module);
   def_struct<ArrayField>(module);
 
   def(module, calls::source_images());
@@ -277,6 +303,16 @@ void bind_sources(nb::module_& module) {
   def(module, calls::source_webdataset());
   def(module, calls::source_tfrecord());
   def(module, calls::source_parquet());
+  def(module, calls::source_arrow());
+  def(module,
+      Call{"arrow_table", WithGil{&make_arrow_table}, calls::source_arrow_table().doc,
+           Parameter<TableObject>{"table"}, Parameter<ArrowOptions>{"options"},
+           Parameter<RowNumbers>{"rows", RowNumbers{}, "the numbers of the rows that are read",
+                                 true}}
+          .with(
+              R"(`table` has __arrow_c_stream__, as the tables of pyarrow, polars, pandas and DuckDB, or is a data set of
+Hugging Face's: its table is read as it is stored, so images are encoded, for decode_image(), and the rows are those
+that its select(), shuffle() and filter() left.)"));
   def(module, calls::source_token_files());
   def(module, calls::source_megatron());
   def(module, calls::source_documents().with(

@@ -107,12 +107,12 @@ def test_dtypes_and_shapes(tmp_path):
         "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "bool": "bool", "when": "int64", "day": "int32",
         "fixed": "uint8"}
     assert batch["fixed"].shape == (5, 3) and batch["i8"].shape == (5,)
-    shaped = ps.parquet(tmp_path / "t.parquet", columns=[ps.ParquetColumn("v", "vector", shape=(4,)),
-                                                        ps.ParquetColumn("m", "vector", shape=(None, 2))])
+    shaped = ps.parquet(tmp_path / "t.parquet", columns=[ps.TableColumn("v", "vector", shape=(4,)),
+                                                        ps.TableColumn("m", "vector", shape=(None, 2))])
     batch = next(shaped.map(ps.pad("m", 3, value=9)).batch(5).loader())
     assert np.asarray(batch["v"]).tolist() == [[1, 2, 3, 4]] * 5
     assert np.asarray(batch["m"]).tolist() == [[[1, 2], [3, 4], [9, 9]]] * 5
-    wrong = ps.parquet(tmp_path / "t.parquet", columns=[ps.ParquetColumn("v", "vector", shape=(3,))])
+    wrong = ps.parquet(tmp_path / "t.parquet", columns=[ps.TableColumn("v", "vector", shape=(3,))])
     with pytest.raises(ps.DataError, match=r"column 'vector': expected 3 values.*found 4"):
         next(wrong.batch(1).loader())
 
@@ -133,9 +133,9 @@ def test_nulls_are_stated_values_or_faults(tmp_path, page_version, codec):
     }
     write(path, columns, data_page_version=page_version, compression=codec, data_page_size=16, write_batch_size=2,
           use_dictionary=False, row_group_size=5)
-    optional = [ps.ParquetColumn("x", required=False, default_value=-1), ps.ParquetColumn("text", required=False),
-                ps.ParquetColumn("list", required=False, default_value=-2), ps.ParquetColumn("image", required=False),
-                ps.ParquetColumn("words", required=False, lengths="sizes")]
+    optional = [ps.TableColumn("x", required=False, default_value=-1), ps.TableColumn("text", required=False),
+                ps.TableColumn("list", required=False, default_value=-2), ps.TableColumn("image", required=False),
+                ps.TableColumn("words", required=False, lengths="sizes")]
     rows = read(ps.parquet(path, columns=optional), ragged=["text", "list", "image", "words", "sizes"])
     assert [row["x"] for row in rows] == [1, -1, 3, -1, 5, 6, -1]
     assert [row["text"] for row in rows] == [b"a", b"", b"", b"ccc", b"", b"e", b"f"]
@@ -158,7 +158,7 @@ def test_nulls_are_stated_values_or_faults(tmp_path, page_version, codec):
     assert faulty("list", "list")[0] == [2, 3]
     wrong, reasons = faulty("image", "image")
     assert wrong == [1, 2] and "has a path alone" in reasons[0]
-    assert faulty(ps.ParquetColumn("words", lengths="sizes"), "words", "sizes")[0] == [1, 3]
+    assert faulty(ps.TableColumn("words", lengths="sizes"), "words", "sizes")[0] == [1, 3]
 
 
 def test_lists_go_on_over_pages_and_files_over_groups(tmp_path):
@@ -190,8 +190,8 @@ def test_parts_of_structs_by_dotted_names(tmp_path):
                       "images": pa.array([[{"bytes": b"xy", "path": None}, {"bytes": b"z", "path": None}], []],
                                          type=pa.list_(IMAGE))})
     pq.write_table(table, path)
-    columns = ["box.left", "box.size.w", ps.ParquetColumn("height", "box.size.h"), "objects.category",
-               ps.ParquetColumn("images", lengths="sizes")]
+    columns = ["box.left", "box.size.w", ps.TableColumn("height", "box.size.h"), "objects.category",
+               ps.TableColumn("images", lengths="sizes")]
     rows = read(ps.parquet(path, columns=columns), ragged=["objects.category", "images", "sizes"])
     assert rows == [
         {"box.left": 1.5, "box.size.w": 1, "height": 2, "objects.category": [1, 2], "images": b"xyz", "sizes": [2, 1]},
@@ -322,9 +322,9 @@ def test_files_that_are_refused_say_why(tmp_path):
     refused("columns is empty", path, columns=[], error=TypeError)
     refused("expected names of columns", path, columns=[7], error=TypeError)
     refused("two fields are named 'x'", path, columns=["x", "x"], error=ValueError)
-    refused("no shape for a column of numbers", path, columns=[ps.ParquetColumn("x", shape=(3,))], error=ValueError)
-    refused("lengths are those of a list's texts", path, columns=[ps.ParquetColumn("x", lengths="l")], error=ValueError)
-    refused("1.5 is no value of type i32", path, columns=[ps.ParquetColumn("x", default_value=1.5)], error=ValueError)
+    refused("no shape for a column of numbers", path, columns=[ps.TableColumn("x", shape=(3,))], error=ValueError)
+    refused("lengths are those of a list's texts", path, columns=[ps.TableColumn("x", lengths="l")], error=ValueError)
+    refused("1.5 is no value of type i32", path, columns=[ps.TableColumn("x", default_value=1.5)], error=ValueError)
     refused("max_record_bytes is 0", path, max_record_bytes=0, error=ValueError)
     write(tmp_path / "u.parquet", {"x": (pa.int64(), [1]), "y": (pa.int32(), [1])})
     refused("the column 'x' is x i64 .*, and in .*t.parquet it is x i32", tmp_path)
@@ -408,8 +408,8 @@ def test_names_and_places(tmp_path):
 
 
 def test_reprs_and_types():
-    column = ps.ParquetColumn("v", "vector", shape=(None, 2))
-    assert repr(column) == "ParquetColumn(name='v', column='vector', shape=(None, 2))"
+    column = ps.TableColumn("v", "vector", shape=(None, 2))
+    assert repr(column) == "TableColumn(name='v', column='vector', shape=(None, 2))"
     assert repr(pickle.loads(pickle.dumps(column))) == repr(column)
 
 
@@ -468,7 +468,7 @@ def test_files_of_pyarrow_polars_and_duckdb(name):
         rows = table.column(field.name).to_pylist()
         for part, kind, in_list in parts_of(field.type, field.name):
             text = is_text(kind)
-            column = ps.ParquetColumn("v", part, required=False, default_value=0, lengths="n" if in_list and text else "")
+            column = ps.TableColumn("v", part, required=False, default_value=0, lengths="n" if in_list and text else "")
             if in_list is None or pa.types.is_decimal(kind):
                 with pytest.raises(ps.Error, match="lists of lists|decimal"):
                     ps.parquet(path, columns=column, index_location="memory")

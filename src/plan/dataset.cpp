@@ -321,6 +321,13 @@ Dataset tfrecord(const ShardPaths& files, TfRecordOptions options) {
 Dataset parquet(const ShardPaths& files, ParquetOptions options) {
   return Dataset(source::parquet(files, std::move(options)));
 }
+Dataset arrow(const ShardPaths& files, ArrowOptions options) {
+  return Dataset(source::arrow(files, std::move(options)));
+}
+Dataset arrow_table(::ArrowArrayStream* stream, ArrowOptions options,
+                    std::optional<std::vector<std::uint64_t>> rows) {
+  return Dataset(source::arrow_table(stream, std::move(options), std::move(rows)));
+}
 Dataset arrays(std::vector<ArrayField> fields) {
   return Dataset(source::arrays(std::move(fields)));
 }

@@ -140,9 +140,12 @@ order::OrderPtr sample_order(const Plan& plan, const OrderContext& context) {
 
 namespace {
 
+bool has_zero(std::span<const double> weights) {
+  return std::ranges::any_of(weights, [](double weight) { return weight == 0; });
+}
+
 // What a draw by these weights can be.
 order::OrderPtr drawable(order::OrderPtr input, std::span<const double> weights) {
-  if (std::ranges::all_of(weights, [](double weight) { return weight > 0; })) return input;
   std::vector<std::uint64_t> positions;
   for (std::uint64_t k = 0; k < weights.size(); ++k)
     if (weights[k] > 0) positions.push_back(k);
@@ -162,16 +165,22 @@ std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext&
     }
     return candidates;
   }
-  order::OrderPtr order = input_order(plan, context);
+  order::OrderPtr chosen = input_order(plan, context);
+  order::OrderPtr all = chosen;  // what the next operation is given
+  std::uint32_t number = first_number(plan);
+  bool selects = true;  // every operation so far
   for (const Operation& operation : plan.operations()) {
     if (std::holds_alternative<Batch>(operation)) break;
+    if (std::holds_alternative<Repeat>(operation))
+      break;  // its epochs are not those of the samples
     if (!is_on_positions(operation)) continue;
-    if (const auto* const sample = std::get_if<Sample>(&operation))
-      order = drawable(std::move(order), *sample->weights);
-    if (!traits_of(operation).selects) break;
-    order = apply(operation, std::move(order), 0, context);
+    const auto* const sample = std::get_if<Sample>(&operation);
+    if (sample != nullptr && has_zero(*sample->weights)) chosen = drawable(all, *sample->weights);
+    all = apply(operation, std::move(all), number++, context);
+    selects = selects && traits_of(operation).selects;
+    if (selects) chosen = all;
   }
-  candidates.push_back(std::move(order));
+  candidates.push_back(std::move(chosen));
   return candidates;
 }
 

@@ -110,6 +110,18 @@ SourcePtr make(ParquetArguments all) {
   return parquet(std::move(all.files), std::move(all.options));
 }
 
+struct ArrowArguments {
+  static constexpr const char* kName = "arrow";
+  std::vector<std::string> files;
+  ArrowOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ArrowArguments& all) {
+  visit.required("files", all.files);
+  visit_fields(visit, all.options);
+}
+SourcePtr make(ArrowArguments all) { return arrow(std::move(all.files), std::move(all.options)); }
+
 struct ArraysArguments {
   static constexpr const char* kName = "arrays";
   std::vector<ArrayField> fields;
@@ -205,6 +217,10 @@ Description describe_parquet(const ShardPaths& files, const ParquetOptions& opti
   return core::describe_call(ParquetArguments{all_absolute(files.as_given()), options});
 }
 
+Description describe_arrow(const ShardPaths& files, const ArrowOptions& options) {
+  return core::describe_call(ArrowArguments{all_absolute(files.as_given()), options});
+}
+
 Description describe_arrays(const std::vector<ArrayField>& fields) {
   ArraysArguments all{fields};
   for (ArrayField& field : all.fields) field.path = absolute(field.path.string());
@@ -236,8 +252,8 @@ Description describe_zip(const std::vector<Description>& parts) {
 
 std::map<std::string, MakeSource> makers_of_sources() {
   return makers_of<ImageFolderArguments, FilesArguments, WebDatasetArguments, TfRecordArguments,
-                   ParquetArguments, ArraysArguments, TokenFilesArguments, MegatronArguments,
-                   NumbersArguments>();
+                   ParquetArguments, ArrowArguments, ArraysArguments, TokenFilesArguments,
+                   MegatronArguments, NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

@@ -28,6 +28,7 @@ namespace penstock::source {
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,
                                             const TfRecordOptions& options);
 [[nodiscard]] Description describe_parquet(const ShardPaths& files, const ParquetOptions& options);
+[[nodiscard]] Description describe_arrow(const ShardPaths& files, const ArrowOptions& options);
 [[nodiscard]] Description describe_arrays(const std::vector<ArrayField>& fields);
 [[nodiscard]] Description describe_token_files(const ShardPaths& files,
                                                const TokenFileOptions& options);

@@ -54,6 +54,10 @@ class Renamed final : public Composite {
           source_->fields().end())
         refuse(fmt::format("there is no field '{}': there are {}", name.field, all));
     }
+    // What the source knows of labels is of its own field "label".
+    for (std::size_t field = 0; field < fields_.size(); ++field)
+      if (fields_[field].name == "label")
+        has_labels_ = source_->fields()[from_[field]].name == "label";
     for (const FieldSpec& field : fields_)
       if (std::ranges::count(fields_, field.name, &FieldSpec::name) > 1)
         refuse(fmt::format("two fields would be named '{}'", field.name));
@@ -72,9 +76,13 @@ class Renamed final : public Composite {
   }
 
   std::string location(std::uint64_t number) const override { return source_->location(number); }
-  RecordInfo info(std::uint64_t number) const override { return source_->info(number); }
+  RecordInfo info(std::uint64_t number) const override {
+    RecordInfo info = source_->info(number);
+    if (!has_labels_) info.label.reset();
+    return info;
+  }
   std::optional<std::int64_t> label(std::uint64_t number) const override {
-    return source_->label(number);
+    return has_labels_ ? source_->label(number) : std::nullopt;
   }
   RecordName name(std::uint64_t number) const override { return source_->name(number); }
   std::optional<std::uint64_t> length(std::uint64_t number) const override {
@@ -85,7 +93,7 @@ class Renamed final : public Composite {
   bool is_blocking() const noexcept override { return source_->is_blocking(); }
   int max_concurrent_reads() const noexcept override { return source_->max_concurrent_reads(); }
   std::span<const std::string> class_names() const noexcept override {
-    return source_->class_names();
+    return has_labels_ ? source_->class_names() : std::span<const std::string>();
   }
   std::string fingerprint() const override {
     return fmt::format("{}({}, {})", kRename, source_->fingerprint(), listed(names_));
@@ -118,6 +126,7 @@ class Renamed final : public Composite {
   std::vector<FieldName> names_;
   std::vector<FieldSpec> fields_;
   std::vector<std::size_t> from_;  // which field of the source each is
+  bool has_labels_ = true;
 };
 
 }  // namespace

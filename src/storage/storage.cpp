@@ -37,6 +37,10 @@ Result<FileStamp> stamp_of(const std::string& path, int failed, const struct sta
       .file = path};
 }
 
+Fault changed_file(const std::string& path) {
+  return {.reason = "the shard was changed after it had been indexed; open it again", .file = path};
+}
+
 class LocalFile final : public StoredFile {
  public:
   LocalFile(std::string path, int fd, FileStamp stamp)
@@ -62,6 +66,9 @@ class LocalFile final : public StoredFile {
         return fault_of_errno(path_, offset + done, "cannot read", errno);
       }
     }
+    // Behind the read: what was written before it is seen here.
+    struct stat info {};
+    if (::fstat(file_.get(), &info) == 0 && stamp_of(info) != stamp_) return changed_file(path_);
     return {};
   }
 
@@ -155,8 +162,7 @@ Result<StoredFilePtr> Storage::open(const std::string& path, const FileStamp& kn
   }
   Result<StoredFilePtr> file = open(path);
   if (file && (*file)->stamp() != known) {
-    return Fault{.reason = "the shard was changed after it had been indexed; open it again",
-                 .file = path};
+    return changed_file(path);
   }
   return file;
 }

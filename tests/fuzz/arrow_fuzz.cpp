@@ -12,7 +12,6 @@
 #include "src/source/arrow/c_format.hpp"
 #include "src/source/arrow/columns.hpp"
 #include "src/source/arrow/huggingface.hpp"
-#include "src/source/arrow/place.hpp"
 
 namespace {
 
@@ -56,7 +55,8 @@ class Walk {
           sum_ += column.boolean(number) ? 1 : 0;
           return;
         case ArrowLayout::fixed:
-        case ArrowLayout::slices: {
+        case ArrowLayout::slices:
+        case ArrowLayout::views: {
           const auto bytes = column.value(number);
           for (std::size_t i = 0; i < bytes.size(); i += 1 + bytes.size() / 100)
             sum_ += std::to_integer<unsigned>(bytes[i]);
@@ -125,13 +125,6 @@ void read_file(const std::vector<std::byte>& file) {
       require(column->length() == known.batches[batch].rows);
       Walk().column(*column);
     }
-    const ArrowPlaces places(known.fields, *located, read, known.file);
-    for (std::uint32_t i = 1; i < std::min<std::size_t>(known.fields.nodes.size(), 60); ++i)
-      for (const std::uint64_t number : {0, 1, 19}) {
-        const auto place = places.value(i, number);
-        if (place && *place) (void)at((*place)->begin, (*place)->bytes);
-        (void)places.list(i, number);
-      }
     if (const auto all = columns.open(batch, 0))
       require(all->length() == known.batches[batch].rows);
   }
@@ -181,6 +174,7 @@ void read_column(std::span<const std::byte> bytes) {
   parts.validity.bytes = memory[0];
   parts.first.bytes = memory[1];
   parts.second.bytes = memory[2];
+  parts.viewed = {parts.second, parts.validity};
   for (unsigned i = 0; i < 1 + at(18) % 2; ++i)
     parts.children.emplace_back(column_of(child, number(8)));
   try {

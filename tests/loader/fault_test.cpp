@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <stdexcept>
 
@@ -44,6 +45,41 @@ TEST(Faults, NoReplacementHasTheWeightZero) {
   EXPECT_GT(loader.stats().faults, 10U);
   for (const Seen& step : steps)
     for (const SampleId& sample : step.samples) EXPECT_LT(sample.number, 20U);
+}
+
+// Weights are those of positions, which a shuffle gives to other samples in each epoch.
+TEST(Faults, NoReplacementHasTheWeightZeroBehindOtherOperations) {
+  std::vector<double> weights(60, 0);
+  std::fill_n(weights.begin(), 20, 1);
+  const auto samples_of = [](Loader loader) {
+    std::set<std::uint64_t> numbers;
+    for (const Seen& step : drain(loader))
+      for (const SampleId& sample : step.samples) numbers.insert(sample.number);
+    return numbers;
+  };
+  const auto shuffled = [&](const SourcePtr& source) {
+    return Dataset(source).seed(1).shuffle().sample(weights, {.count = 300}).batch(5);
+  };
+  const auto each = [&](const SourcePtr& source) {
+    return Dataset(source).seed(1).repeat_each(2).take(60).sample(weights, {.count = 300}).batch(5);
+  };
+  const auto twice = [&](const SourcePtr& source) {
+    return Dataset(source)
+        .seed(1)
+        .sample(std::vector<double>(60, 1))
+        .sample(weights, {.count = 300})
+        .batch(5);
+  };
+  for (const std::function<Dataset(const SourcePtr&)>& plan :
+       {std::function<Dataset(const SourcePtr&)>(shuffled), {each}, {twice}}) {
+    const std::set<std::uint64_t> drawn = samples_of(plan(fake(60)).loader());
+    auto source = fake(60);
+    source->bad.insert(*drawn.begin());
+    Loader loader = plan(source).loader({.on_fault = OnFault::replace});
+    const std::set<std::uint64_t> delivered = samples_of(std::move(loader));
+    EXPECT_TRUE(std::ranges::includes(drawn, delivered));
+    EXPECT_LT(delivered.size(), drawn.size());
+  }
 }
 
 // SEMANTICS proof 8, one process.

@@ -16,7 +16,7 @@
 #include <penstock/source/tables.hpp>
 
 #include "src/source/parquet/footer.hpp"
-#include "src/source/parquet/table_fields.hpp"
+#include "src/source/parquet/parquet_fields.hpp"
 #include "src/source/shards/shard_index.hpp"
 #include "tests/project_path.hpp"
 #include "tests/source/files.hpp"
@@ -40,23 +40,23 @@ std::string content_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-ParquetOptions in_memory(std::vector<ParquetColumn> columns = {}) {
+ParquetOptions in_memory(std::vector<TableColumn> columns = {}) {
   return {.columns = std::move(columns), .index = {.location = IndexLocation::memory}};
 }
 
 // All columns of a file that can be read, and may be null.
-std::vector<ParquetColumn> readable_columns(const fs::path& path) {
+std::vector<TableColumn> readable_columns(const fs::path& path) {
   const std::string text = content_of(path);
   const auto bytes = std::as_bytes(std::span(text));
   const auto footer = source::read_parquet_footer(bytes, bytes.size(), path.string());
   if (!footer) return {};
-  std::vector<ParquetColumn> columns;
-  for (const auto& name : source::list_parquet_columns(footer->schema)) {
+  std::vector<TableColumn> columns;
+  for (const auto& name : source::list_parquet_columns(footer->schema).fields) {
     for (const char* lengths : {"", " lengths"}) {
-      ParquetColumn column{.name = name.name,
-                           .column = name.name,
-                           .required = false,
-                           .lengths = *lengths == 0 ? "" : name.name + lengths};
+      TableColumn column{.name = name.name,
+                         .column = name.name,
+                         .required = false,
+                         .lengths = *lengths == 0 ? "" : name.name + lengths};
       try {
         (void)source::resolve_parquet_columns(footer->schema, {{column}}, path.string());
         columns.push_back(std::move(column));
@@ -93,7 +93,7 @@ TEST(ParquetSource, AllFixturesAreTheSameWithAnyCacheAndOrder) {
   for (const auto& entry : fs::directory_iterator(fixture(""))) {
     if (entry.path().extension() != ".parquet") continue;
     SCOPED_TRACE(entry.path().filename().string());
-    const std::vector<ParquetColumn> columns = readable_columns(entry.path());
+    const std::vector<TableColumn> columns = readable_columns(entry.path());
     if (columns.empty()) continue;
     const auto rows = rows_of(*source::parquet(entry.path(), in_memory(columns)));
     ParquetOptions without_cache = in_memory(columns);
@@ -110,7 +110,7 @@ TEST(ParquetSource, AllFixturesAreTheSameWithAnyCacheAndOrder) {
 
 TEST(ParquetSource, ThreadsThatShareASmallCacheReadTheSame) {
   for (const char* name : {"nested_snappy_v1.parquet", "fallback.parquet"}) {
-    const std::vector<ParquetColumn> columns = readable_columns(fixture(name));
+    const std::vector<TableColumn> columns = readable_columns(fixture(name));
     ParquetOptions options = in_memory(columns);
     options.page_cache_bytes = 4096;
     const SourcePtr source = source::parquet(fixture(name), options);
@@ -148,7 +148,7 @@ TEST(ParquetSource, AnIndexIsKeptBesideTheFileAndTakenAgain) {
 }
 
 TEST(ParquetSource, FingerprintsTellColumnsAndFilesApart) {
-  const auto fingerprint = [](const char* name, std::vector<ParquetColumn> columns) {
+  const auto fingerprint = [](const char* name, std::vector<TableColumn> columns) {
     return source::parquet(fixture(name), in_memory(std::move(columns)))->fingerprint();
   };
   const std::string one = fingerprint("huggingface.parquet", {{.name = "label"}});

@@ -308,6 +308,9 @@ class Dataset {
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 [[nodiscard]] Dataset parquet(const ShardPaths& files, ParquetOptions options = {});
+[[nodiscard]] Dataset arrow(const ShardPaths& files, ArrowOptions options = {});
+[[nodiscard]] Dataset arrow_table(::ArrowArrayStream* stream, ArrowOptions options = {},
+                                  std::optional<std::vector<std::uint64_t>> rows = {});
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
 [[nodiscard]] Dataset memory(std::vector<Column> columns);
 [[nodiscard]] Dataset token_files(const ShardPaths& files, const TokenFileOptions& options = {});

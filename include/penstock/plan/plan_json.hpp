@@ -22,7 +22,7 @@
 namespace PENSTOCK_EXPORT penstock {
 
 /// Which names stand for which sources, transforms and functions when a plan is read. A value; a
-/// new one contains the library's own: image_folder, webdataset, tfrecord, parquet, arrays,
+/// new one contains the library's own: image_folder, webdataset, tfrecord, parquet, arrow, arrays,
 /// numbers and zip; decode_image.
 ///
 ///   Registry registry;

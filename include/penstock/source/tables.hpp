@@ -1,7 +1,8 @@
-// source/tables: rows of Parquet files, as the Hugging Face Hub has them.
+// source/tables: rows of tables: Parquet files, as the Hugging Face Hub has them, and Arrow data.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,12 @@
 #include <penstock/source/source.hpp>
 #include <penstock/storage/object_storage.hpp>
 
+struct ArrowArrayStream;  // of Arrow's C stream interface
+
 namespace PENSTOCK_EXPORT penstock {
 
 /// One field of the rows, made of one column of the table.
-struct ParquetColumn {
+struct TableColumn {
   std::string name;  ///< the field's name
   /// the column's name, "" for that of the field; "address.city" is a part of a struct. A struct of bytes and path, which is
   /// an image or audio of Hugging Face, stands for its bytes
@@ -33,7 +36,7 @@ struct ParquetColumn {
 };
 
 template <class Visitor>
-void visit_fields(Visitor& visit, ParquetColumn& column) {
+void visit_fields(Visitor& visit, TableColumn& column) {
   visit.required("name", column.name);
   visit("column", column.column);
   visit("shape", column.shape);
@@ -44,7 +47,7 @@ void visit_fields(Visitor& visit, ParquetColumn& column) {
 
 struct ParquetOptions {
   /// the fields of a record, each made of one column; none: all columns, those in structs under dotted names
-  std::vector<ParquetColumn> columns{};
+  std::vector<TableColumn> columns{};
   /// a row whose fields take more is a fault, so that one row cannot take all memory
   std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
   /// memory for pages that are decompressed and decoded, which later rows of the same pages use again
@@ -62,6 +65,22 @@ void visit_fields(Visitor& visit, ParquetOptions& options) {
   visit.object("index", options.index);
 }
 
+struct ArrowOptions {
+  /// the fields of a record, each made of one column; none: all columns, those in structs under dotted names
+  std::vector<TableColumn> columns{};
+  /// a row whose fields take more is a fault, so that one row cannot take all memory
+  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
+  /// memory for batches that are decompressed, which later rows of the same batches use again
+  std::uint64_t batch_cache_bytes = std::uint64_t{256} << 20;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ArrowOptions& options) {
+  visit("columns", options.columns);
+  visit("max_record_bytes", options.max_record_bytes);
+  visit.speed("batch_cache_bytes", options.batch_cache_bytes);
+}
+
 namespace source {
 
 /// Rows of Parquet files, read at random through an index, in the order of the files and, in each, of its rows. `files` is a
@@ -73,7 +92,7 @@ namespace source {
 /// - integers, floats and booleans are numbers of the same type, []; dates, times and timestamps are the integers that they
 ///   are stored as, in the column's unit;
 /// - texts and bytes are u8 [?], bytes of one size u8 [n];
-/// - a list of numbers is [?], or the shape that its ParquetColumn gives; one of texts or bytes needs `lengths`;
+/// - a list of numbers is [?], or the shape that its TableColumn gives; one of texts or bytes needs `lengths`;
 /// - a struct of `bytes` and `path` is its bytes, u8 [?]; any other is its parts, "box.left" and so on, which lists of
 ///   structs have, too, each as a list.
 ///
@@ -100,6 +119,46 @@ namespace source {
 ///                                is refused
 /// Faults  as above; or the file is gone, cannot be read, or was changed since; the row is larger than max_record_bytes
 [[nodiscard]] SourcePtr parquet(const ShardPaths& files, ParquetOptions options = {});
+
+/// Rows of Arrow files, of the stream or the file format, at random, in the order of the files and, in each, of its rows:
+/// those that Hugging Face's datasets have in their cache or write by save_to_disk(), and what else pyarrow and polars
+/// write. `files` is a path, a folder, a pattern, or a list of these, on local disks. Of a folder that save_to_disk()
+/// wrote, the files and the rows are those that its state.json says; of another those files whose names end in .arrow,
+/// .arrows, .ipc or .feather. All files must have the columns, with the same types and classes, as in parquet().
+///
+/// Columns become fields as in parquet(). Lists of one size are [n], or the shape of n elements that the TableColumn gives,
+/// and columns with a dictionary have the values of its entries. Decimals, intervals, maps, unions, lists of
+/// lists, and LZ4 are refused by name.
+///
+/// The files are mapped, not read, and need no index: to open one, its batches' metadata are read. A text, an image or a
+/// list of numbers is a view into the mapping until it is decoded or copied into the batch. Batches that are compressed, by
+/// ZSTD, are decompressed as a whole at the first row that needs them, and kept within batch_cache_bytes.
+///
+/// A row that is damaged, or null where a value is required, is a fault; no other row moves. A file must not become shorter
+/// while it is mapped, as with arrays(). A row's key is "file.arrow:17", and its label the value of the field "label", if
+/// that is an integer. The fingerprint covers the columns, and the files' names, sizes, batches, and first and last 4 KiB.
+///
+/// Shapes  as above, in the order of `columns`, or of the table
+/// Units   about 200 bytes for a column of a batch, once a row of it was read
+/// Errors  std::invalid_argument  no file, or a URL; a column without a name, or a name used twice; max_record_bytes = 0
+///         Error                  a file is missing, is no Arrow data, or is damaged where its batches are described; a
+///                                folder has several splits; a column is missing, differs between files, or has something
+///                                that is refused
+/// Faults  as above; or the row is larger than max_record_bytes
+[[nodiscard]] SourcePtr arrow(const ShardPaths& files, ArrowOptions options = {});
+
+/// Rows of a table in memory, through Arrow's C stream interface: all its batches are taken from the producer here, and
+/// nothing of them is copied. `rows` are the numbers of the rows that are read, in this order; by default all. Columns
+/// become fields as in arrow(). The fingerprint covers the columns, and values of 64 rows.
+///
+/// Owns    moves `*stream` and releases it; the arrays are released with the source
+/// Units   8 bytes a row of `rows`
+/// Errors  std::invalid_argument  as in arrow()
+///         Error                  the producer fails, or its arrays are not valid; it has no columns; a row that it does not
+///                                have; as in arrow()
+/// Faults  as in arrow()
+[[nodiscard]] SourcePtr arrow_table(::ArrowArrayStream* stream, ArrowOptions options = {},
+                                    std::optional<std::vector<std::uint64_t>> rows = {});
 
 }  // namespace source
 }  // namespace penstock

@@ -73,9 +73,7 @@ class BatchReader {
           fmt::format("field '{}' has {}, which is not known here: other columns of the file "
                       "cannot be found, either",
                       fields_.path(field), name_of(node.type)));
-    const bool is_view =
-        node.type.kind == ArrowKind::binary_view || node.type.kind == ArrowKind::utf8_view;
-    if (is_view) *buffers += take_variadic(field);
+    if (arrow_layout(node.type.kind) == ArrowLayout::views) *buffers += take_variadic(field);
     add(field, *buffers);
     for (const std::uint32_t child : node.children) take(child);
   }

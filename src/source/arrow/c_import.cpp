@@ -176,8 +176,27 @@ class ArrayImport {
         parts.second = buffer(array, field, 2, static_cast<std::uint64_t>(size));
         return;
       }
+      case ArrowLayout::views:
+        return import_views(array, field, count, parts);
       default:
         return;
+    }
+  }
+
+  // The last buffer has the sizes of those that the views are of.
+  void import_views(const ::ArrowArray& array, std::uint32_t field, std::uint64_t count,
+                    ArrowColumnParts& parts) const {
+    constexpr std::int64_t kBefore = 2;
+    parts.first = buffer(array, field, 1, count * kArrowViewBytes);
+    const std::int64_t viewed = array.n_buffers - kBefore - 1;
+    if (viewed < 0) fail(field, "has no sizes of its buffers");
+    const auto last = static_cast<std::size_t>(array.n_buffers - 1);
+    const auto number = static_cast<std::size_t>(viewed);
+    const ArrowBuffer sizes = buffer(array, field, last, number * sizeof(std::int64_t));
+    for (std::size_t i = 0; i < number; ++i) {
+      const auto size = load_little_endian<std::int64_t>(sizes.bytes, i * sizeof(std::int64_t));
+      if (size < 0) fail(field, fmt::format("has {} bytes in buffer {}", size, i + kBefore));
+      parts.viewed.push_back(buffer(array, field, i + kBefore, static_cast<std::uint64_t>(size)));
     }
   }
 
@@ -251,11 +270,10 @@ void ArrowStream::require(int status, const char* what) {
 std::optional<ArrowColumn> ArrowStream::next() {
   if (has_ended_) return std::nullopt;
   auto array = std::make_shared<ArrowOwner<::ArrowArray>>();
+  has_ended_ = true;  // also behind an error
   require(stream_->get_next(stream_.raw(), array->raw()), "its next batch");
-  if (array->is_released()) {
-    has_ended_ = true;
-    return std::nullopt;
-  }
+  if (array->is_released()) return std::nullopt;
+  has_ended_ = false;
   auto column = import_arrow_array(fields_, std::move(array), name_);
   if (!column) throw DataError(column.fault());
   return std::move(*column);

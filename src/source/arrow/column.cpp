@@ -52,12 +52,20 @@ ArrowColumn::ArrowColumn(ArrowColumnParts parts)
       validity_(parts.validity),
       first_(parts.first),
       second_(parts.second),
+      viewed_(std::move(parts.viewed)),
       children_(std::move(parts.children)),
       dictionary_(std::move(parts.dictionary)),
-      owner_(std::move(parts.owner)) {
+      owner_(std::move(parts.owner)),
+      owned_bytes_(parts.owned_bytes) {
   check_sizes();
   if (layout_ == ArrowLayout::structure)
     for (ArrowColumn& child : children_) child.skip_values(offset_, length_);
+}
+
+std::uint64_t ArrowColumn::owned_bytes() const noexcept {
+  std::uint64_t bytes = owned_bytes_;
+  for (const ArrowColumn& child : children_) bytes += child.owned_bytes();
+  return bytes;
 }
 
 void ArrowEntries::add(ArrowColumn part) {
@@ -104,6 +112,8 @@ void ArrowColumn::check_sizes() const {
       // Without values there need not be an offset.
       if (length_ == 0) return;
       return require_buffer(first_, count + 1, arrow_offset_bytes(stored_.kind), "offsets");
+    case ArrowLayout::views:
+      return require_buffer(first_, count, kArrowViewBytes, "views");
     case ArrowLayout::fixed_list: {
       if (stored_.list_size != 0 && count > kMaxLength / stored_.list_size)
         fail(first_, 0, fmt::format("{} lists have {} values each", count, stored_.list_size));
@@ -202,7 +212,29 @@ std::span<const std::byte> ArrowColumn::value(std::uint64_t number) const {
     return second_.bytes.subspan(static_cast<std::size_t>(found.begin),
                                  static_cast<std::size_t>(found.size()));
   }
+  if (layout_ == ArrowLayout::views)
+    return is_null_here(number) ? std::span<const std::byte>() : viewed(number);
   return values(number, 1);
+}
+
+// Short values are in the view itself; of others it has the first 4 bytes, which are not read here.
+std::span<const std::byte> ArrowColumn::viewed(std::uint64_t number) const {
+  constexpr std::size_t kInline = 12;
+  const auto at = static_cast<std::size_t>((offset_ + number) * kArrowViewBytes);
+  const auto length = load_little_endian<std::int32_t>(first_.bytes, at);
+  if (length >= 0 && static_cast<std::size_t>(length) <= kInline)
+    return first_.bytes.subspan(at + sizeof length, static_cast<std::size_t>(length));
+  const auto buffer = load_little_endian<std::int32_t>(first_.bytes, at + 8);
+  const auto begin = load_little_endian<std::int32_t>(first_.bytes, at + 12);
+  const auto bytes = buffer >= 0 && static_cast<std::size_t>(buffer) < viewed_.size()
+                         ? viewed_[static_cast<std::size_t>(buffer)].bytes
+                         : std::span<const std::byte>();
+  if (length < 0 || begin < 0 || static_cast<std::size_t>(begin) > bytes.size() ||
+      static_cast<std::size_t>(length) > bytes.size() - static_cast<std::size_t>(begin))
+    fail(first_, at,
+         fmt::format("value {} is {} bytes from {} of buffer {}, which has {}", number, length,
+                     begin, buffer, bytes.size()));
+  return bytes.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(length));
 }
 
 std::span<const std::byte> ArrowColumn::values(std::uint64_t begin, std::uint64_t count) const {
@@ -238,12 +270,12 @@ std::int64_t ArrowColumn::integer(std::uint64_t number) const {
 }
 
 ArrowValues ArrowColumn::range(std::uint64_t number) const {
+  if (is_null_here(number)) return {};
   if (layout_ == ArrowLayout::fixed_list) {
     const std::uint64_t size = stored_.list_size;
     return {(offset_ + number) * size, (offset_ + number + 1) * size};
   }
   require_layout(layout_ == ArrowLayout::list, "lists");
-  if (is_null_here(number)) return {};
   return slice(number, children_[0].length());
 }
 

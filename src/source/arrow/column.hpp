@@ -48,11 +48,13 @@ struct ArrowColumnParts {
   bool may_have_nulls = false;
   ArrowBuffer validity;
   ArrowBuffer
-      first;  ///< values, bits or offsets; of a column with a dictionary, numbers of its entries
-  ArrowBuffer second;  ///< the bytes that slices are of
+      first;  ///< values, bits, offsets or views; of a column with a dictionary, numbers of its entries
+  ArrowBuffer second;               ///< the bytes that slices are of
+  std::vector<ArrowBuffer> viewed;  ///< the bytes that views are of
   std::vector<ArrowColumn> children;
   std::shared_ptr<const ArrowEntries> dictionary;  ///< of a column that has one
   std::shared_ptr<const void> owner;  ///< of the memory, if the caller does not keep it
+  std::uint64_t owned_bytes = 0;      ///< that were made for the column, and `owner` holds
 };
 
 /// Values of a field. Those that it reads are checked as they are read: a function never returns what lies outside of the
@@ -68,6 +70,9 @@ class ArrowColumn {
 
   [[nodiscard]] const ArrowType& type() const noexcept { return type_; }
   [[nodiscard]] std::uint64_t length() const noexcept { return length_; }
+  [[nodiscard]] bool may_have_nulls() const noexcept { return may_have_nulls_; }
+  /// Memory of parts.owned_bytes, with that of its children.
+  [[nodiscard]] std::uint64_t owned_bytes() const noexcept;
   /// Of a column with a dictionary: also where the entry is null.
   [[nodiscard]] bool is_null(std::uint64_t number) const;
   /// A value's bytes: little-endian if it has a width, a slice if not. Empty for a null of Binary or Utf8, anything for
@@ -101,6 +106,7 @@ class ArrowColumn {
   void check_sizes() const;
   [[nodiscard]] std::uint64_t offset_at(std::uint64_t number) const noexcept;
   [[nodiscard]] ArrowValues slice(std::uint64_t number, std::uint64_t most) const;
+  [[nodiscard]] std::span<const std::byte> viewed(std::uint64_t number) const;
   [[nodiscard]] std::uint64_t dictionary_number(std::uint64_t number) const;
   void require_layout(bool holds, const char* what) const;
   [[noreturn]] void fail(const ArrowBuffer& buffer, std::uint64_t at, std::string reason) const;
@@ -118,9 +124,11 @@ class ArrowColumn {
   ArrowBuffer validity_;
   ArrowBuffer first_;
   ArrowBuffer second_;
+  std::vector<ArrowBuffer> viewed_;
   std::vector<ArrowColumn> children_;
   std::shared_ptr<const ArrowEntries> dictionary_;
   std::shared_ptr<const void> owner_;
+  std::uint64_t owned_bytes_;
 };
 
 }  // namespace penstock::source

@@ -1,5 +1,7 @@
 #include "src/source/arrow/columns.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "src/source/arrow/compression.hpp"
@@ -38,7 +40,19 @@ class ArrowColumns::Opening {
     if (place->buffers > 0 && parts.may_have_nulls)
       parts.validity = load(located, place->first_buffer, memory);
     if (place->buffers > 1) parts.first = load(located, place->first_buffer + 1, memory);
-    if (place->buffers > 2) parts.second = load(located, place->first_buffer + 2, memory);
+    if (layout == ArrowLayout::views) {
+      for (std::uint32_t i = 2; i < place->buffers; ++i)
+        parts.viewed.push_back(load(located, place->first_buffer + i, memory));
+    } else if (place->buffers > 2) {
+      parts.second = load(located, place->first_buffer + 2, memory);
+    }
+    const auto count_owned = [&](const ArrowBuffer& buffer) {
+      if (buffer.offset == 0) parts.owned_bytes += buffer.bytes.size();
+    };
+    count_owned(parts.validity);
+    count_owned(parts.first);
+    count_owned(parts.second);
+    std::ranges::for_each(parts.viewed, count_owned);
     if (!memory.empty()) parts.owner = std::make_shared<const Memory>(std::move(memory));
     if (node.dictionary && !is_dictionary) {
       parts.dictionary = dictionary(field);

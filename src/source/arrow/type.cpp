@@ -93,6 +93,9 @@ ArrowLayout arrow_layout(ArrowKind kind) noexcept {
     case ArrowKind::large_binary:
     case ArrowKind::large_utf8:
       return ArrowLayout::slices;
+    case ArrowKind::binary_view:
+    case ArrowKind::utf8_view:
+      return ArrowLayout::views;
     case ArrowKind::list:
     case ArrowKind::large_list:
       return ArrowLayout::list;
@@ -123,6 +126,7 @@ std::optional<std::uint32_t> arrow_buffer_count(const ArrowType& type,
     case ArrowLayout::bits:
     case ArrowLayout::fixed:
     case ArrowLayout::list:
+    case ArrowLayout::views:
       return 2;
     case ArrowLayout::slices:
       return 3;
@@ -131,8 +135,6 @@ std::optional<std::uint32_t> arrow_buffer_count(const ArrowType& type,
   }
   switch (type.kind) {
     case ArrowKind::map:
-    case ArrowKind::binary_view:
-    case ArrowKind::utf8_view:
       return 2;
     case ArrowKind::list_view:
     case ArrowKind::large_list_view:

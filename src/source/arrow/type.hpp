@@ -73,12 +73,15 @@ enum class ArrowLayout : std::uint8_t {
   bits,        ///< validity, a bit a value
   fixed,       ///< validity, values
   slices,      ///< validity, offsets, bytes
+  views,       ///< validity, views of 16 bytes, any number of buffers of bytes
   list,        ///< validity, offsets; a child
   fixed_list,  ///< validity; a child
   structure,   ///< validity; children
   other,       ///< one that is not read
 };
 [[nodiscard]] ArrowLayout arrow_layout(ArrowKind kind) noexcept;
+/// Bytes of a view: the length, and the value itself, or its beginning, its buffer and its place in that.
+inline constexpr std::uint32_t kArrowViewBytes = 16;
 /// Bytes of an offset of lists and slices: 4, or 8 for the large ones.
 [[nodiscard]] std::uint32_t arrow_offset_bytes(ArrowKind kind) noexcept;
 /// Buffers that a column has in messages of a metadata version (4 or 5), without those of its children and without the

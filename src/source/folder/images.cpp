@@ -11,6 +11,7 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/call_text.hpp"
+#include "src/source/arrow/arrow_files.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/storage.hpp"
@@ -22,6 +23,7 @@ namespace {
 ImageForm form_of_name(std::string_view name) {
   if (source::is_tar_name(name)) return ImageForm::tar;
   if (source::is_parquet_name(name)) return ImageForm::parquet;
+  if (source::is_arrow_name(name)) return ImageForm::arrow;
   return source::is_tfrecord_name(name) ? ImageForm::tfrecord : ImageForm::folder;
 }
 
@@ -45,7 +47,7 @@ void refuse_options(const std::filesystem::path& path, const ImageFolderOptions&
   if (!changed.empty())
     throw std::invalid_argument(fmt::format(
         "the option {} is for a folder of image files, and {} has shards; leave it out, or "
-        "give the fields of the records to webdataset, tfrecord or parquet",
+        "give the fields of the records to webdataset, tfrecord, parquet or arrow",
         changed.front().name, path.string()));
 }
 
@@ -74,6 +76,8 @@ SourcePtr source::images(const std::filesystem::path& path, ImageFolderOptions o
       return tfrecord(path, {.storage = std::move(options.storage)});
     case ImageForm::parquet:
       return parquet_images(path, {.storage = std::move(options.storage)});
+    case ImageForm::arrow:
+      return arrow_images(path);
     case ImageForm::folder:
       break;
   }

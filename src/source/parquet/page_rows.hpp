@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/source/parquet/page.hpp"
-#include "src/source/parquet/table_fields.hpp"
+#include "src/source/parquet/parquet_fields.hpp"
 
 namespace penstock::source {
 

@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <penstock/source/tables.hpp>
 
@@ -18,6 +16,7 @@
 #include "src/source/shards/shard_names.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
+#include "src/source/tables/table_row.hpp"
 
 namespace penstock {
 
@@ -32,22 +31,9 @@ using source::ParquetPageRows;
 using source::ParquetTableFile;
 using source::ParquetValues;
 using source::ShardIndex;
+using source::TableRow;
 
 constexpr std::size_t kLengthPrefix = 4;  // of each value of texts or bytes
-
-bool is_integer(DType dtype) noexcept {
-  return dtype != DType::boolean && dtype != DType::f16 && dtype != DType::bf16 &&
-         dtype != DType::f32 && dtype != DType::f64;
-}
-
-// The shape with another first extent.
-Shape with_first(const Shape& shape, std::int64_t rows) {
-  return Shape(shape.extents().subspan(1)).with_rows(rows);
-}
-
-bool is_label(const ParquetField& field) noexcept {
-  return field.spec.name == "label" && field.spec.shape.rank() == 0 && is_integer(field.dtype);
-}
 
 class ParquetRows final : public Source {
  public:
@@ -60,15 +46,11 @@ class ParquetRows final : public Source {
         description_(std::move(description)),
         pages_(options_.page_cache_bytes - options_.page_cache_bytes / 4),
         dictionaries_(options_.page_cache_bytes / 4) {
-    for (const ParquetField& field : fields_) {
-      specs_.push_back(field.spec);
-      if (!field.column.lengths.empty())
-        specs_.push_back({field.column.lengths, DType::i64, {kDynamic}});
-    }
+    for (const ParquetField& field : fields_) source::add_specs(field, specs_);
     for (std::size_t shard = 0; shard < shards_.shards(); ++shard)
       files_.emplace_back(shards_.index(shard), fields_, shards_.path(shard), shards_.path(0));
     for (std::size_t i = 0; i < fields_.size(); ++i) {
-      if (is_label(fields_[i])) label_ = i;
+      if (fields_[i].is_label()) label_ = i;
       if (has_known_length(fields_, i)) length_ = i;
     }
     if (label_) find_class_names();
@@ -91,10 +73,10 @@ class ParquetRows final : public Source {
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(specs_.size());
     const auto [shard, row] = shards_.place(number);
-    std::uint64_t taken = 0;
+    TableRow out(record, options_.max_record_bytes);
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       const Reading reading{number, shard, row, files_[shard].place(row), i};
-      Result<void> result = read_field(reading, record, taken);
+      Result<void> result = read_field(reading, out);
       if (!result) {
         Fault fault = std::move(result.fault());
         fault.reason = fmt::format("column '{}': {}", fields_[i].column.column, fault.reason);
@@ -133,10 +115,10 @@ class ParquetRows final : public Source {
     if (!label_) return std::nullopt;
     const auto [shard, row] = shards_.place(number);
     const ShardIndex::Labels* const labels =
-        shards_.index(shard).labels(files_[shard].field(*label_).leaf);
+        shards_.index(shard).labels(files_[shard].field(*label_).path);
     if (labels == nullptr) return std::nullopt;
     if (labels->state(row) == LabelState::known) return labels->value(row);
-    const ParquetColumn& column = fields_[*label_].column;
+    const TableColumn& column = fields_[*label_].column;
     if (labels->state(row) == LabelState::missing && !column.required)
       return static_cast<std::int64_t>(column.default_value);
     return std::nullopt;
@@ -147,8 +129,8 @@ class ParquetRows final : public Source {
     const auto [shard, row] = shards_.place(number);
     const ShardIndex& index = shards_.index(shard);
     const ParquetField& field = files_[shard].field(*length_);
-    if (field.is_list) {
-      const ShardIndex::Labels* const lengths = index.labels(source::name_of_lengths(field.leaf));
+    if (field.values.is_list) {
+      const ShardIndex::Labels* const lengths = index.labels(source::name_of_lengths(field.path));
       if (lengths == nullptr || lengths->state(row) != LabelState::known) return std::nullopt;
       return static_cast<std::uint64_t>(lengths->value(row));
     }
@@ -166,7 +148,7 @@ class ParquetRows final : public Source {
   std::string fingerprint() const override {
     std::string fields;
     for (const ParquetField& field : fields_) {
-      const ParquetColumn& column = field.column;
+      const TableColumn& column = field.column;
       fields += fmt::format("{} {} {} {} {};", field.spec.to_string(), column.column,
                             column.required, column.default_value, column.lengths);
     }
@@ -189,23 +171,12 @@ class ParquetRows final : public Source {
     for (std::size_t shard = 0; shard < files_.size(); ++shard) {
       const ParquetField& field = files_[shard].field(*label_);
       auto names = source::parquet_class_names(files_[shard].footer(), field.column.column);
-      if (shard == 0) {
+      if (shard == 0)
         class_names_ = std::move(names);
-      } else if (names != class_names_) {
-        throw Error(fmt::format(
-            "{}: the classes of '{}' are {}, and in {} they are {}: the same number would be two "
-            "classes; read the files as two data sets, or write them with the same features",
-            shards_.path(shard), field.column.column, describe_names(names), shards_.path(0),
-            describe_names(class_names_)));
-      }
+      else
+        source::require_same_classes(names, class_names_, field.column.column, shards_.path(shard),
+                                     shards_.path(0));
     }
-  }
-
-  static std::string describe_names(std::span<const std::string> names) {
-    constexpr std::size_t kMost = 5;
-    if (names.empty()) return "not named";
-    return fmt::format("{}{}", fmt::join(names.first(std::min(kMost, names.size())), ", "),
-                       names.size() > kMost ? fmt::format(", ... ({})", names.size()) : "");
   }
 
   void find_range_columns() {
@@ -214,7 +185,7 @@ class ParquetRows final : public Source {
       RangeColumns columns(fields_.size());
       for (std::uint64_t number = 0; number < index.extensions(); ++number)
         for (std::size_t i = 0; i < fields_.size(); ++i)
-          if (index.extension(number) == files_[shard].field(i).leaf) columns[i] = number + 1;
+          if (index.extension(number) == files_[shard].field(i).path) columns[i] = number + 1;
       range_columns_.push_back(std::move(columns));
     }
   }
@@ -242,19 +213,7 @@ class ParquetRows final : public Source {
     return page ? index.page(*page).begin : 0;
   }
 
-  static Fault fault(std::uint64_t offset, std::string reason) {
-    return {.reason = std::move(reason), .file = {}, .offset = offset};
-  }
-
-  Result<void> count(std::uint64_t bytes, std::uint64_t offset, std::uint64_t& taken) const {
-    taken += bytes;
-    if (taken <= options_.max_record_bytes) return {};
-    return fault(offset, fmt::format("the row takes {} bytes up to here, more than "
-                                     "max_record_bytes = {}",
-                                     taken, options_.max_record_bytes));
-  }
-
-  Result<void> read_field(const Reading& reading, Record& record, std::uint64_t& taken) const {
+  Result<void> read_field(const Reading& reading, TableRow& out) const {
     const ShardIndex& index = shards_.index(reading.shard);
     const ParquetTableFile& file = files_[reading.shard];
     const auto number = file.page_of(index, reading.field, reading.place);
@@ -262,29 +221,36 @@ class ParquetRows final : public Source {
     const IndexedPage page = index.page(*number);
     if (page.kind == IndexedPage::Kind::ranges) {
       const auto member = find_member(reading.shard, reading.row, reading.field);
-      if (!member) return set_null(reading, page.begin, record);
-      return read_range(reading, *member, record, taken);
+      if (!member) return set_null(reading, page.begin, out);
+      return read_range(reading, *member, out);
     }
-    Result<ParquetCell> cell = find_cell(reading, *number, record);
+    Result<ParquetCell> cell = find_cell(reading, *number, out.record());
     if (!cell) return std::move(cell.fault());
     const ParquetField& field = file.field(reading.field);
-    if (cell->is_null(field)) return set_null(reading, page.begin, record);
-    if (field.is_bytes && field.is_list) return set_byte_list(reading, *cell, record, taken);
-    if (field.is_bytes) return set_bytes(reading, *cell, record, taken);
-    return set_numbers(reading, *cell, record, taken);
+    if (cell->is_null(field)) return set_null(reading, page.begin, out);
+    const auto for_each = [&](const auto& use) { cell->for_each(field, use); };
+    if (field.values.is_bytes && field.values.is_list)
+      return out.set_byte_list(field, cell->offset, for_each);
+    if (field.values.is_bytes) {
+      std::span<const std::byte> value;
+      for_each([&](std::span<const std::byte> found, bool) { value = found; });
+      return out.set_bytes(field, value, cell->offset);
+    }
+    return set_numbers(reading, *cell, out);
   }
 
   // The value lies alone in the file, behind its length.
-  Result<void> read_range(const Reading& reading, const Member& member, Record& record,
-                          std::uint64_t& taken) const {
-    if (auto result = count(member.bytes, member.begin, taken); !result) return result;
+  Result<void> read_range(const Reading& reading, const Member& member, TableRow& out) const {
+    if (auto result = out.count(member.bytes, member.begin); !result) return result;
     const ParquetField& field = fields_[reading.field];
-    if (auto result = require_bytes(field, member.bytes, member.begin); !result) return result;
+    if (auto result = TableRow::require_bytes(field, member.bytes, member.begin); !result)
+      return result;
+    Record& record = out.record();
     const bool may_be_cut = field.spec.shape.is_dynamic();
     const auto wanted = static_cast<std::size_t>(
         may_be_cut ? std::min<std::uint64_t>(member.bytes, record.prefix_limit()) : member.bytes);
     auto block = record.allocate(kLengthPrefix + wanted);
-    if (!block) return fault(member.begin, std::move(block.fault().reason));
+    if (!block) return TableRow::fault(member.begin, std::move(block.fault().reason));
     if (member.begin < kLengthPrefix) return changed(member.begin);
     if (auto result = shards_.read(reading.shard, member.begin - kLengthPrefix, *block); !result)
       return result;
@@ -297,15 +263,10 @@ class ParquetRows final : public Source {
   }
 
   static Fault changed(std::uint64_t offset) {
-    return fault(offset, fmt::format("the value's length is no longer the one that was indexed: "
-                                     "the file {}",
-                                     source::kDamagedOrChanged));
-  }
-
-  static Result<void> require_bytes(const ParquetField& field, std::uint64_t bytes,
-                                    std::uint64_t offset) {
-    if (field.spec.shape.is_dynamic() || bytes == field.spec.bytes()) return {};
-    return fault(offset, fmt::format("expected {} bytes, found {}", field.spec.bytes(), bytes));
+    return TableRow::fault(offset,
+                           fmt::format("the value's length is no longer the one that was indexed: "
+                                       "the file {}",
+                                       source::kDamagedOrChanged));
   }
 
   Result<ParquetCell> find_cell(const Reading& reading, std::uint64_t number,
@@ -319,7 +280,7 @@ class ParquetRows final : public Source {
     if (!page) return std::move(page.fault());
     const std::uint64_t row = reading.place.row - first.first_row;
     cell.parts.push_back({*page, (*page)->row(static_cast<std::size_t>(row))});
-    const bool may_go_on = file.field(reading.field).is_list && row + 1 == first.rows;
+    const bool may_go_on = file.field(reading.field).values.is_list && row + 1 == first.rows;
     for (std::uint64_t next = number + 1; may_go_on && next < group.last; ++next) {
       page = page_at(reading, next, record);
       if (!page) return std::move(page.fault());
@@ -396,10 +357,10 @@ class ParquetRows final : public Source {
   Result<void> explain_missing(const Reading& reading) const {
     const ParquetTableFile& file = files_[reading.shard];
     const source::ParquetChunk& chunk = file.chunk(reading.field, reading.place.group);
-    if (chunk.is_encrypted) return fault(chunk.pages.begin, "its pages are encrypted");
+    if (chunk.is_encrypted) return TableRow::fault(chunk.pages.begin, "its pages are encrypted");
     if (!chunk.other_file.empty())
-      return fault(chunk.pages.begin,
-                   fmt::format("its pages are in another file, {}", chunk.other_file));
+      return TableRow::fault(chunk.pages.begin,
+                             fmt::format("its pages are in another file, {}", chunk.other_file));
     std::vector<std::byte> buffer;
     const source::ParquetRead read =
         [&](std::uint64_t offset, std::uint64_t bytes) -> Result<std::span<const std::byte>> {
@@ -412,127 +373,32 @@ class ParquetRows final : public Source {
                                             file.footer().row_groups[reading.place.group].rows,
                                             read, shards_.path(reading.shard));
     if (!pages) return std::move(pages.fault());
-    return fault(chunk.pages.begin, fmt::format("the index has no page for the row: the file {}",
-                                                source::kDamagedOrChanged));
+    return TableRow::fault(
+        chunk.pages.begin,
+        fmt::format("the index has no page for the row: the file {}", source::kDamagedOrChanged));
   }
 
-  Result<void> set_null(const Reading& reading, std::uint64_t offset, Record& record) const {
-    const ParquetField& field = fields_[reading.field];
-    if (field.column.required) {
-      const bool is_media =
-          field.is_bytes && files_[reading.shard].leaf(reading.field).path != field.column.column;
-      return fault(offset,
-                   is_media
-                       ? "the row has no bytes here: it is null, or has a path alone, which "
-                         "datasets writes where embed_external_files is off; with required = false "
-                         "it would be empty"
-                       : "the value is null; with required = false it would be empty, or "
-                         "default_value");
-    }
-    if (field.spec.shape.is_dynamic()) {
-      record.set(field.at, nullptr, field.dtype, with_first(field.spec.shape, 0));
-      if (!field.column.lengths.empty()) record.set(field.at + 1, nullptr, DType::i64, Shape{0});
-      return reading.field == length_ ? compare_length(reading, offset, 0) : Result<void>();
-    }
-    auto out = record.allocate_field(field.at, field.spec.bytes());
-    if (!out) return fault(offset, std::move(out.fault().reason));
-    const std::size_t each = size_of(field.dtype);
-    for (std::size_t at = 0; at < out->size(); at += each)
-      source::fill_number(field.dtype, field.column.default_value, out->data() + at);
-    record.set(field.at, out->data(), field.dtype, field.spec.shape);
+  Result<void> set_null(const Reading& reading, std::uint64_t offset, TableRow& out) const {
+    if (auto result = out.set_null(fields_[reading.field], offset); !result) return result;
+    if (reading.field == length_)
+      if (auto result = compare_length(reading, offset, 0); !result) return result;
     return compare_label(reading, offset, std::nullopt);
   }
 
-  Result<void> set_bytes(const Reading& reading, const ParquetCell& cell, Record& record,
-                         std::uint64_t& taken) const {
-    const ParquetField& field = files_[reading.shard].field(reading.field);
-    std::span<const std::byte> value;
-    cell.for_each(field, [&](std::span<const std::byte> found, bool) { value = found; });
-    if (auto result = count(value.size(), cell.offset, taken); !result) return result;
-    if (auto result = require_bytes(field, value.size(), cell.offset); !result) return result;
-    auto out = record.allocate(value.size());
-    if (!out) return fault(cell.offset, std::move(out.fault().reason));
-    std::ranges::copy(value, out->data());
-    record.set(field.at, out->data(), DType::u8, Shape{static_cast<std::int64_t>(value.size())});
-    return {};
-  }
-
-  static Fault null_element(const ParquetCell& cell) {
-    return fault(cell.offset,
-                 "an element of the list is null; with required = false it would be "
-                 "default_value, or empty");
-  }
-
-  Result<void> set_byte_list(const Reading& reading, const ParquetCell& cell, Record& record,
-                             std::uint64_t& taken) const {
-    const ParquetField& field = files_[reading.shard].field(reading.field);
-    std::uint64_t bytes = 0;
-    std::uint64_t elements = 0;
-    bool has_null = false;
-    cell.for_each(field, [&](std::span<const std::byte> value, bool is_there) {
-      bytes += value.size();
-      ++elements;
-      has_null |= !is_there;
-    });
-    if (has_null && field.column.required) return null_element(cell);
-    if (auto result = count(bytes + elements * sizeof(std::int64_t), cell.offset, taken); !result)
-      return result;
-    auto lengths = record.allocate(static_cast<std::size_t>(elements) * sizeof(std::int64_t));
-    if (!lengths) return fault(cell.offset, std::move(lengths.fault().reason));
-    auto out = record.allocate(static_cast<std::size_t>(bytes));
-    if (!out) return fault(cell.offset, std::move(out.fault().reason));
-    std::byte* at = out->data();
-    std::byte* length_at = lengths->data();
-    cell.for_each(field, [&](std::span<const std::byte> value, bool) {
-      at = std::ranges::copy(value, at).out;
-      const auto length = static_cast<std::int64_t>(value.size());
-      std::memcpy(length_at, &length, sizeof length);
-      length_at += sizeof length;
-    });
-    record.set(field.at, out->data(), DType::u8, Shape{static_cast<std::int64_t>(bytes)});
-    record.set(field.at + 1, lengths->data(), DType::i64,
-               Shape{static_cast<std::int64_t>(elements)});
-    return {};
-  }
-
-  Result<void> set_numbers(const Reading& reading, const ParquetCell& cell, Record& record,
-                           std::uint64_t& taken) const {
+  Result<void> set_numbers(const Reading& reading, const ParquetCell& cell, TableRow& out) const {
     const ParquetField& field = files_[reading.shard].field(reading.field);
     const auto [elements, has_null] = cell.count_elements(field);
-    if (has_null && field.column.required) return null_element(cell);
-    const std::uint64_t bytes = elements * field.element_bytes();
-    const Result<Shape> shape = shape_for(field, bytes / size_of(field.dtype), cell.offset);
-    if (!shape) return shape.fault();
-    if (auto result = count(bytes, cell.offset, taken); !result) return result;
-    auto out = field.spec.shape.is_dynamic()
-                   ? record.allocate(static_cast<std::size_t>(bytes))
-                   : record.allocate_field(field.at, static_cast<std::size_t>(bytes));
-    if (!out) return fault(cell.offset, std::move(out.fault().reason));
-    if (!cell.copy_numbers(field, *out))
-      return fault(cell.offset,
-                   fmt::format("a value is out of the range of {}", name_of(field.dtype)));
-    record.set(field.at, out->data(), field.dtype, *shape);
+    auto room = out.make_room(field, elements, has_null, cell.offset);
+    if (!room) return std::move(room.fault());
+    if (!cell.copy_numbers(field, room->bytes))
+      return TableRow::fault(
+          cell.offset, fmt::format("a value is out of the range of {}", name_of(field.spec.dtype)));
+    out.set_numbers(field, *room);
     if (reading.field == length_)
       if (auto result = compare_length(reading, cell.offset, elements); !result) return result;
     if (reading.field != label_) return {};
-    return compare_label(reading, cell.offset, source::integer_of(field.dtype, out->data()));
-  }
-
-  static Result<Shape> shape_for(const ParquetField& field, std::uint64_t elements,
-                                 std::uint64_t offset) {
-    const Shape& shape = field.spec.shape;
-    if (!shape.is_dynamic()) {
-      const auto expected = static_cast<std::uint64_t>(shape.elements());
-      if (elements == expected) return shape;
-      return fault(offset, fmt::format("expected {} values, for the shape {}, found {}", expected,
-                                       shape.to_string(), elements));
-    }
-    const auto row = static_cast<std::uint64_t>(with_first(shape, 1).elements());
-    if (elements % row != 0)
-      return fault(offset,
-                   fmt::format("expected a multiple of {} values, for the shape {}, found {}", row,
-                               shape.to_string(), elements));
-    return with_first(shape, static_cast<std::int64_t>(elements / row));
+    return compare_label(reading, cell.offset,
+                         source::integer_of(field.spec.dtype, room->bytes.data()));
   }
 
   // filter() goes by the index, and so does packing.
@@ -540,7 +406,7 @@ class ParquetRows final : public Source {
                              std::optional<std::int64_t> found) const {
     if (reading.field != label_) return {};
     const ShardIndex::Labels* const labels =
-        shards_.index(reading.shard).labels(files_[reading.shard].field(reading.field).leaf);
+        shards_.index(reading.shard).labels(files_[reading.shard].field(reading.field).path);
     if (labels == nullptr) return {};
     const LabelState state = labels->state(reading.row);
     const bool is_same =
@@ -548,22 +414,23 @@ class ParquetRows final : public Source {
                     (state != LabelState::known || labels->value(reading.row) == *found)
               : state != LabelState::known;
     if (is_same) return {};
-    return fault(offset,
-                 fmt::format("the value is {} in the row, and {} in the index of its file: the "
-                             "file {}",
-                             found ? fmt::to_string(*found) : "null",
-                             state == LabelState::known ? fmt::to_string(labels->value(reading.row))
-                                                        : "null",
-                             source::kDamagedOrChanged));
+    return TableRow::fault(
+        offset, fmt::format("the value is {} in the row, and {} in the index of its file: the "
+                            "file {}",
+                            found ? fmt::to_string(*found) : "null",
+                            state == LabelState::known ? fmt::to_string(labels->value(reading.row))
+                                                       : "null",
+                            source::kDamagedOrChanged));
   }
 
   Result<void> compare_length(const Reading& reading, std::uint64_t offset,
                               std::uint64_t found) const {
     const std::optional<std::uint64_t> known = length(reading.number);
     if (!known || *known == found) return {};
-    return fault(offset, fmt::format("the list has {} values, and {} in the index of its file: "
-                                     "the file {}",
-                                     found, *known, source::kDamagedOrChanged));
+    return TableRow::fault(offset,
+                           fmt::format("the list has {} values, and {} in the index of its file: "
+                                       "the file {}",
+                                       found, *known, source::kDamagedOrChanged));
   }
 
   source::ShardSet shards_;
@@ -599,9 +466,9 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
   source::IndexRecipe recipe{
       .kind = source::ShardKind::parquet, .labels = {}, .scan = source::scan_parquet};
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (is_label(fields[i])) recipe.labels.push_back(fields[i].leaf);
-    if (fields[i].is_list && ParquetRows::has_known_length(fields, i))
-      recipe.labels.push_back(source::name_of_lengths(fields[i].leaf));
+    if (fields[i].is_label()) recipe.labels.push_back(fields[i].path);
+    if (fields[i].values.is_list && ParquetRows::has_known_length(fields, i))
+      recipe.labels.push_back(source::name_of_lengths(fields[i].path));
   }
   std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<ParquetRows>(std::move(paths), std::move(indexes), std::move(fields),

@@ -20,7 +20,7 @@ bool copy_number(const ParquetField& field, const std::byte* from, std::byte* to
     std::memcpy(to, from, field.file_width);
     return true;
   }
-  switch (field.dtype) {
+  switch (field.spec.dtype) {
     case DType::i8:
       return narrow<std::int8_t>(from, to);
     case DType::u8:
@@ -34,64 +34,11 @@ bool copy_number(const ParquetField& field, const std::byte* from, std::byte* to
 
 }  // namespace
 
-void fill_number(DType dtype, double value, std::byte* to) noexcept {
-  const auto put = [&](auto number) { std::memcpy(to, &number, sizeof number); };
-  switch (dtype) {
-    case DType::u8:
-    case DType::boolean:
-      return put(static_cast<std::uint8_t>(value));
-    case DType::i8:
-      return put(static_cast<std::int8_t>(value));
-    case DType::u16:
-      return put(static_cast<std::uint16_t>(value));
-    case DType::i16:
-      return put(static_cast<std::int16_t>(value));
-    case DType::u32:
-      return put(static_cast<std::uint32_t>(value));
-    case DType::i32:
-      return put(static_cast<std::int32_t>(value));
-    case DType::u64:
-      return put(static_cast<std::uint64_t>(value));
-    case DType::i64:
-      return put(static_cast<std::int64_t>(value));
-    case DType::f32:
-      return put(static_cast<float>(value));
-    case DType::f64:
-      return put(value);
-    case DType::f16:
-    case DType::bf16:
-      return put(std::uint16_t{0});  // other defaults are refused
-  }
-}
-
-std::int64_t integer_of(DType dtype, const std::byte* at) noexcept {
-  const auto as = [&]<class T>(T value) {
-    std::memcpy(&value, at, sizeof value);
-    return static_cast<std::int64_t>(value);
-  };
-  switch (dtype) {
-    case DType::u8:
-      return as(std::uint8_t{});
-    case DType::i8:
-      return as(std::int8_t{});
-    case DType::u16:
-      return as(std::uint16_t{});
-    case DType::i16:
-      return as(std::int16_t{});
-    case DType::u32:
-      return as(std::uint32_t{});
-    case DType::i32:
-      return as(std::int32_t{});
-    default:
-      return as(std::int64_t{});
-  }
-}
-
 bool ParquetCell::is_null(const ParquetField& field) const noexcept {
   const Part& first = parts.front();
   if (first.piece.first_slot == first.piece.last_slot) return true;
   const std::uint8_t level = first.page->definition(first.piece.first_slot, field.max_definition);
-  return field.is_list ? level + 1 < field.list_definition : level < field.max_definition;
+  return field.values.is_list ? level + 1 < field.list_definition : level < field.max_definition;
 }
 
 ParquetCell::Count ParquetCell::count_elements(const ParquetField& field) const {
@@ -120,8 +67,8 @@ bool ParquetCell::copy_numbers(const ParquetField& field, std::span<std::byte> o
   bool is_good = true;
   for_each(field, [&](std::span<const std::byte> value, bool is_there) {
     if (!is_there) {
-      for (std::size_t byte = 0; byte < each; byte += size_of(field.dtype))
-        fill_number(field.dtype, field.column.default_value, at + byte);
+      for (std::size_t byte = 0; byte < each; byte += size_of(field.spec.dtype))
+        fill_number(field.spec.dtype, field.column.default_value, at + byte);
     } else {
       is_good &= copy_number(field, value.data(), at);
     }

@@ -7,15 +7,10 @@
 #include <vector>
 
 #include "src/source/parquet/page_rows.hpp"
-#include "src/source/parquet/table_fields.hpp"
+#include "src/source/parquet/parquet_fields.hpp"
+#include "src/source/tables/table_row.hpp"
 
 namespace penstock::source {
-
-/// Writes a number, which the type can hold.
-void fill_number(DType dtype, double value, std::byte* to) noexcept;
-
-/// A number of an integer type; of u64 what it is in two's complement.
-[[nodiscard]] std::int64_t integer_of(DType dtype, const std::byte* at) noexcept;
 
 /// A row's values in a column: a number, a text, or the elements of a list, which may lie in several pages.
 struct ParquetCell {
@@ -44,7 +39,7 @@ struct ParquetCell {
         const std::uint8_t level = part.page->definition(slot, field.max_definition);
         if (level == field.max_definition)
           use(part.page->values()[value++], true);
-        else if (field.is_list && level >= field.list_definition)
+        else if (field.values.is_list && level >= field.list_definition)
           use(std::span<const std::byte>(), false);
       }
     }

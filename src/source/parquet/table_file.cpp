@@ -349,7 +349,7 @@ ParquetTableFile::ParquetTableFile(const ShardIndex& index, std::span<const Parq
   pages_.resize(fields_.size());
   std::vector<std::vector<std::size_t>> users(footer_.schema.leaves.size());
   for (std::size_t i = 0; i < fields_.size(); ++i) {
-    const ParquetLeaf* const leaf = footer_.schema.find(fields_[i].leaf);
+    const ParquetLeaf* const leaf = footer_.schema.find(fields_[i].path);
     leaves_.push_back(static_cast<std::uint32_t>(leaf - footer_.schema.leaves.data()));
     users[leaves_.back()].push_back(i);
     pages_[i].groups.resize(footer_.row_groups.size());

@@ -9,7 +9,7 @@
 
 #include "src/source/parquet/footer.hpp"
 #include "src/source/parquet/page_rows.hpp"
-#include "src/source/parquet/table_fields.hpp"
+#include "src/source/parquet/parquet_fields.hpp"
 #include "src/source/shards/file_window.hpp"
 #include "src/source/shards/index_files.hpp"
 

@@ -1,9 +1,30 @@
 #include "src/source/shards/shard_files.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
+#include <sys/resource.h>
+
 namespace penstock::source {
+
+namespace {
+
+std::atomic<std::size_t> files_of_process{0};  // that some ShardFiles keeps open
+
+// Whether one more may be kept open.
+bool take_one() noexcept {
+  struct rlimit limit {};
+  constexpr rlim_t kShare = 4;
+  const std::size_t taken = files_of_process.fetch_add(1);
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+      taken < limit.rlim_cur / kShare)
+    return true;
+  files_of_process.fetch_sub(1);
+  return false;
+}
+
+}  // namespace
 
 ShardFiles::ShardFiles(std::vector<std::string> paths, storage::StoragePtr storage,
                        std::size_t most_open)
@@ -11,6 +32,8 @@ ShardFiles::ShardFiles(std::vector<std::string> paths, storage::StoragePtr stora
       storage_(std::move(storage)),
       most_open_(most_open),
       files_(paths_.size()) {}
+
+ShardFiles::~ShardFiles() { files_of_process.fetch_sub(opened_.size()); }
 
 bool ShardFiles::is_remote() const noexcept {
   return std::ranges::any_of(paths_,
@@ -40,8 +63,10 @@ Result<storage::StoredFilePtr> ShardFiles::open(std::size_t shard, const ShardSt
   if (files_[shard]) return files_[shard];
   files_[shard] = *file;
   if (std::ranges::count(opened_, shard) > 0) return file;  // forgotten once
-  if (opened_.size() < most_open_) {
+  if (opened_.size() < most_open_ && take_one()) {
     opened_.push_back(shard);
+  } else if (opened_.empty()) {
+    files_[shard] = nullptr;  // opened anew by the next read
   } else {
     closed = std::move(files_[opened_[oldest_]]);
     opened_[oldest_] = shard;

@@ -15,7 +15,8 @@
 
 namespace penstock::source {
 
-/// Opens a shard when it is first read and keeps it open, up to a number of them.
+/// Opens a shard when it is first read and keeps it open, up to a number of them, and all of a process together up to a
+/// quarter of the files that it may have open (RLIMIT_NOFILE).
 ///
 /// Threads  any number at once.
 class ShardFiles {
@@ -25,6 +26,9 @@ class ShardFiles {
 
   ShardFiles(std::vector<std::string> paths, storage::StoragePtr storage,
              std::size_t most_open = kDefaultOpen);
+  ShardFiles(const ShardFiles&) = delete;
+  ShardFiles& operator=(const ShardFiles&) = delete;
+  ~ShardFiles();
 
   [[nodiscard]] std::size_t size() const noexcept { return paths_.size(); }
   [[nodiscard]] const std::string& path(std::size_t shard) const noexcept { return paths_[shard]; }

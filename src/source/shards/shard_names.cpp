@@ -28,6 +28,12 @@ bool is_parquet_name(std::string_view name) {
   return lower.ends_with(".parquet") || lower.ends_with(".parq");
 }
 
+bool is_arrow_name(std::string_view name) {
+  const std::string lower = core::lower_case(name);
+  return lower.ends_with(".arrow") || lower.ends_with(".arrows") || lower.ends_with(".ipc") ||
+         lower.ends_with(".feather");
+}
+
 bool is_tfrecord_name(std::string_view name) noexcept {
   return name.ends_with(".tfrecord") || name.ends_with(".tfrecords") || name.ends_with(".tfrec") ||
          name.ends_with(".record") || is_numbered(name);

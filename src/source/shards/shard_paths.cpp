@@ -352,7 +352,15 @@ Texts find_shards(const ShardPaths& paths, const std::function<bool(std::string_
     throw std::invalid_argument("no shards given; expected a path, a folder or a pattern");
   }
   Finder finder(is_shard, what, storage);
-  for (const std::string& given : paths.as_given()) finder.add(given);
+  for (const std::string& given : paths.as_given()) {
+    std::error_code error;
+    if (given.find("**") != given.npos && !std::filesystem::exists(given, error))
+      throw std::invalid_argument(
+          fmt::format("{}: ** is no pattern here: write a * for each folder, as in 'data/*/*.tar', "
+                      "or give a list of paths",
+                      given));
+    finder.add(given);
+  }
   return std::move(finder.shards);
 }
 

@@ -207,9 +207,38 @@ TEST(ArrowCData, RefusesSchemasThatCannotBe) {
 
 TEST(ArrowCData, RefusesByNameWhatIsNotRead) {
   ArrowProducer producer;
-  const ArrowFields fields = fields_of(*producer.schema("vu", "view"));
+  const ArrowFields fields =
+      fields_of(*producer.schema("+vl", "view", {producer.schema("i", "item")}));
   EXPECT_THAT(array_fault(fields, *producer.array(0, {nullptr, nullptr, nullptr})),
-              HasSubstr("Utf8View in column 'view' is not read here; pyarrow reads it"));
+              HasSubstr("ListView in column 'view' is not read here; pyarrow reads it"));
+}
+
+TEST(ArrowCData, HasViewsOfTextsAndRefusesThoseThatLeadOutside) {
+  struct View {
+    std::int32_t length;
+    std::array<char, 4> begins;
+    std::int32_t buffer;
+    std::int32_t offset;
+  };
+  static constexpr std::string_view kLong = "a text of more than twelve bytes";
+  ArrowProducer producer;
+  const ArrowFields fields = fields_of(*producer.schema("vu", "view"));
+  static const std::array<View, 5> views{View{3, {'a', 'b', 'c'}, 0, 0},
+                                         {0, {}, 0, 0},
+                                         {13, {'t', 'e', 'x', 't'}, 0, 2},
+                                         {31, {'x'}, 0, 2},
+                                         {13, {'x'}, 1, 0}};
+  static constexpr std::array<std::int64_t, 1> kSizes{kLong.size()};
+  const auto column =
+      import(fields, producer.array(5, {nullptr, views.data(), kLong.data(), kSizes.data()}));
+  ASSERT_TRUE(column) << column.fault().to_string();
+  EXPECT_EQ(arrow_text(column->value(0)), "abc");
+  EXPECT_EQ(arrow_text(column->value(1)), "");
+  EXPECT_EQ(arrow_text(column->value(2)), "text of more ");
+  EXPECT_THROW((void)column->value(3), DataError);
+  EXPECT_THROW((void)column->value(4), DataError);
+  EXPECT_THAT(array_fault(fields, *producer.array(5, {nullptr, views.data()})),
+              HasSubstr("has no sizes of its buffers"));
 }
 
 TEST(ArrowCData, HasTheMetadataOfSchemas) {

@@ -62,8 +62,7 @@ TEST(ArrowRefusals, NameWhatIsNotRead) {
   for (const auto& [column, type] : {std::pair{"map", "Map"},
                                      {"dense", "Union"},
                                      {"runs", "RunEndEncoded"},
-                                     {"list_view", "ListView"},
-                                     {"utf8_view", "Utf8View"}})
+                                     {"list_view", "ListView"}})
     EXPECT_THAT(open_fault("refused_file", column),
                 HasSubstr(std::string(type) + " in column '" + column +
                           "' is not read here; pyarrow reads it"));

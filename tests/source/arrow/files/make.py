@@ -23,8 +23,7 @@ from datasets.arrow_writer import ArrowWriter
 
 HERE = pathlib.Path(__file__).parent
 IMAGE = pa.struct({"bytes": pa.binary(), "path": pa.string()})
-NOT_READ = (pa.types.is_map, pa.types.is_union, pa.types.is_run_end_encoded, pa.types.is_list_view, pa.types.is_large_list_view,
-            pa.types.is_binary_view, pa.types.is_string_view)
+NOT_READ = (pa.types.is_map, pa.types.is_union, pa.types.is_run_end_encoded, pa.types.is_list_view, pa.types.is_large_list_view)
 
 
 def children(type):
@@ -97,9 +96,9 @@ def encode(array):
         values = [struct.pack("<I", size) + b"".join(elements[at:at + size]) for at in begins]
     elif pa.types.is_boolean(type):
         values = [bytes([bool(value)]) for value in array.to_pylist()]
-    elif pa.types.is_binary(type) or pa.types.is_large_binary(type):
+    elif pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_binary_view(type):
         values = [struct.pack("<I", len(value)) + value if value is not None else b"" for value in array.to_pylist()]
-    elif pa.types.is_string(type) or pa.types.is_large_string(type):
+    elif pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
         return encode(array.cast(pa.large_binary()))
     else:
         width = type.bit_width // 8

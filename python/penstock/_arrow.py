@@ -1,0 +1,53 @@
+"""What arrow_table() takes: tables with Arrow's C stream interface, and the data sets of Hugging Face."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy
+
+
+def take(table: Any, all_columns: bool, rows: Any) -> tuple[Any, list[str] | None, Any]:
+    """The capsule of a stream, the names of the columns where the table says which, and the numbers of the rows."""
+    kind = f"{type(table).__module__.split('.')[0]}.{type(table).__name__}"
+    if isinstance(table, Mapping):
+        names = ", ".join(repr(name) for name in list(table)[:5])
+        raise TypeError(f"arrow_table takes one table, found a {kind} of {names}: pass one of them, as in table[{next(iter(table), '')!r}]")
+    columns = None
+    if all(hasattr(table, name) for name in ("_indices", "features", "data", "format")):  # a Hugging Face data set
+        columns, rows, table = _of_hugging_face(table, all_columns, rows)
+    if rows is not None:
+        rows = _row_numbers(rows)
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise TypeError(
+            f"arrow_table takes an object with __arrow_c_stream__, as the tables of pyarrow, polars, pandas and DuckDB are, or a "
+            f"Hugging Face data set, found a {kind}" + (": it is read one after another, and has no rows by number" if hasattr(table, "__iter__") and not hasattr(table, "__getitem__") else "")
+        )
+    return table.__arrow_c_stream__(), columns, rows
+
+
+def _of_hugging_face(data: Any, all_columns: bool, rows: Any) -> tuple[list[str] | None, Any, Any]:
+    chosen = data.format
+    if chosen["type"] is not None:
+        raise ValueError(
+            f"arrow_table: the data set has the format {chosen['type']!r}, which its table does not have: pass data.with_format(None), "
+            "or the items as they come out, Dataset(data)"
+        )
+    columns = None
+    if all_columns and list(chosen["columns"]) != list(data.column_names):
+        columns = list(chosen["columns"])
+    if data._indices is not None:  # what select(), shuffle(), filter() left
+        numbers = data._indices.column(0).to_numpy()
+        rows = numbers if rows is None else numbers[_row_numbers(rows)]
+    return columns, rows, data.data.table
+
+
+def _row_numbers(rows: Any) -> Any:
+    numbers = numpy.asarray(rows)
+    if numbers.ndim != 1 or (numbers.dtype.kind not in "iu" and len(numbers) > 0):
+        raise TypeError(f"arrow_table: rows are the numbers of rows, as a list or an array of one dimension, found {rows!r:.60}")
+    if len(numbers) > 0 and numbers.min() < 0:
+        raise ValueError(f"arrow_table: row {numbers.min()} is below 0")
+    return numbers.astype(numpy.uint64)
+

@@ -1,0 +1,233 @@
+#include "src/source/tables/table_fields.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <penstock/core/error.hpp>
+
+#include "src/core/can_hold.hpp"
+#include "src/core/json_fields.hpp"
+#include "src/source/arrays/columns.hpp"
+
+namespace penstock::source {
+
+namespace {
+
+[[noreturn]] void refuse_shape(const TableField& field, const std::string& expected) {
+  throw std::invalid_argument(fmt::format("column '{}': expected {}, found the shape {}",
+                                          field.column.column, expected,
+                                          field.column.shape.to_string()));
+}
+
+// Whether all extents behind the first are known, and none is 0.
+bool has_known_rows(const Shape& shape) {
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] == 0 || (axis > 0 && shape[axis] == kDynamic)) return false;
+  return true;
+}
+
+// The shape of a list of numbers.
+Shape list_shape_of(const TableField& field) {
+  const Shape& asked = field.column.shape;
+  if (field.values.list_size == 0) return asked.rank() == 0 ? Shape{kDynamic} : asked;
+  const std::int64_t size = field.values.list_size;
+  if (asked.rank() == 0) return {size};
+  if (!asked.is_dynamic() && asked.elements() != size)
+    refuse_shape(field, fmt::format("{} elements, which each list has, or no shape", size));
+  return asked;
+}
+
+// The field's shape.
+Shape shape_of(const TableField& field) {
+  const Shape& asked = field.column.shape;
+  const TableValues& values = field.values;
+  if (asked.rank() > 0 && !has_known_rows(asked))
+    refuse_shape(field, "extents above 0, of which the first alone may be None");
+  if (values.is_bytes) {
+    if (asked.rank() == 0 || asked == Shape{kDynamic}) return {kDynamic};
+    if (values.is_list || asked.rank() > 1) refuse_shape(field, "(None,) for texts or bytes");
+    return asked;
+  }
+  if (values.fixed_bytes != 0) {
+    const auto width = static_cast<std::int64_t>(values.fixed_bytes);
+    if (asked.rank() > 0 && asked != (values.is_list ? Shape{kDynamic, width} : Shape{width}))
+      refuse_shape(field, "the size of the column's bytes, or no shape");
+    return values.is_list ? Shape{kDynamic, width} : Shape{width};
+  }
+  if (values.is_list) return list_shape_of(field);
+  if (asked.rank() > 0) refuse_shape(field, "no shape for a column of numbers that are no lists");
+  return {};
+}
+
+TableField make_field(TableColumn column, const TableLeaf& leaf, const TableValues& values,
+                      const std::string& file) {
+  TableField field{.leaf = leaf.number, .is_media = leaf.is_media, .values = values};
+  field.column = std::move(column);
+  const std::string& name = field.column.column;
+  const bool has_lengths = values.is_list && values.is_bytes;
+  if (has_lengths && field.column.lengths.empty())
+    throw Error(fmt::format(
+        "{}: the column '{}' has lists of texts or bytes: name a field for their lengths, as in "
+        "TableColumn(name=\"{}\", lengths=\"{}_lengths\"), or name the columns to be read",
+        file, name, name, name));
+  if (!field.column.lengths.empty() && !has_lengths)
+    throw std::invalid_argument(fmt::format(
+        "column '{}': lengths are those of a list's texts or bytes; leave lengths out", name));
+  if (!core::can_hold(values.dtype, field.column.default_value))
+    throw std::invalid_argument(
+        fmt::format("column '{}': default_value = {} is no value of type {}{}", name,
+                    field.column.default_value, name_of(values.dtype),
+                    values.dtype == DType::f16 ? ", of which 0 alone is taken" : ""));
+  field.spec = {field.column.name, values.dtype, shape_of(field)};
+  return field;
+}
+
+std::string list_names(std::span<const TableLeaf> leaves) {
+  constexpr std::size_t kMost = 30;
+  std::vector<std::string> names;
+  for (const TableLeaf& leaf : leaves) {
+    if (names.size() == kMost) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(leaf.name);
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+const TableLeaf& find_leaf(const TableLeaves& all, const std::string& column,
+                           const std::string& file) {
+  const TableLeaf* found = nullptr;
+  for (const auto* const leaves : {&all.fields, &all.parts}) {
+    for (const TableLeaf& leaf : *leaves) {
+      if (leaf.name != column) continue;
+      if (found != nullptr) refuse_table_column(file, column, "is there twice", all.reader);
+      found = &leaf;
+    }
+    if (found != nullptr) return *found;
+  }
+  std::vector<TableLeaf> inside;
+  for (const TableLeaf& leaf : all.fields)
+    if (leaf.name.starts_with(column + ".")) inside.push_back(leaf);
+  if (!inside.empty())
+    throw Error(fmt::format("{}: the column '{}' is a struct; name its parts: {}", file, column,
+                            list_names(inside)));
+  throw Error(fmt::format("{} has no column '{}'; its columns are {}", file, column,
+                          list_names(all.fields)));
+}
+
+std::string describe_names(std::span<const std::string> names) {
+  constexpr std::size_t kMost = 5;
+  if (names.empty()) return "not named";
+  return fmt::format("{}{}", fmt::join(names.first(std::min(kMost, names.size())), ", "),
+                     names.size() > kMost ? fmt::format(", ... ({})", names.size()) : "");
+}
+
+bool is_integer(DType dtype) noexcept {
+  return dtype != DType::boolean && dtype != DType::f16 && dtype != DType::bf16 &&
+         dtype != DType::f32 && dtype != DType::f64;
+}
+
+}  // namespace
+
+bool TableField::is_label() const noexcept {
+  return spec.name == "label" && spec.shape.rank() == 0 && is_integer(spec.dtype);
+}
+
+void refuse_table_column(const std::string& file, const std::string& column, const std::string& why,
+                         std::string_view reader) {
+  throw Error(fmt::format(
+      "{}: the column '{}' {}; name the columns to be read in columns, or convert it with pyarrow, "
+      "which reads it: {}",
+      file, column, why, reader));
+}
+
+std::vector<TableField> resolve_table_columns(
+    const TableLeaves& leaves, std::span<const TableColumn> columns, const std::string& file,
+    const std::function<TableValues(std::uint32_t leaf, const std::string& column)>& values_of) {
+  std::vector<TableField> fields;
+  const auto add = [&](TableColumn column, const TableLeaf& leaf) {
+    const TableValues values = values_of(leaf.number, column.column);
+    fields.push_back(make_field(std::move(column), leaf, values, file));
+  };
+  if (columns.empty())
+    for (const TableLeaf& leaf : leaves.fields) add({.name = leaf.name, .column = leaf.name}, leaf);
+  for (TableColumn column : columns) {
+    if (column.column.empty()) column.column = column.name;
+    const TableLeaf& leaf = find_leaf(leaves, column.column, file);
+    add(std::move(column), leaf);
+  }
+  std::vector<FieldSpec> specs;
+  for (TableField& field : fields) {
+    field.at = specs.size();
+    add_specs(field, specs);
+  }
+  require_names(specs);
+  return fields;
+}
+
+void require_same_field(const TableField& own, const TableField& field, const std::string& file,
+                        const std::string& first_file) {
+  const TableValues& one = own.values;
+  const TableValues& other = field.values;
+  if (own.spec == field.spec && one.is_list == other.is_list && one.is_bytes == other.is_bytes &&
+      one.fixed_bytes == other.fixed_bytes && one.list_size == other.list_size)
+    return;
+  throw Error(fmt::format(
+      "{}: the column '{}' is {}, and in {} it is {}: files of one data set must "
+      "have the same types",
+      file, field.column.column, own.spec.to_string(), first_file, field.spec.to_string()));
+}
+
+void add_specs(const TableField& field, std::vector<FieldSpec>& specs) {
+  specs.push_back(field.spec);
+  if (!field.column.lengths.empty())
+    specs.push_back({field.column.lengths, DType::i64, {kDynamic}});
+}
+
+std::vector<std::string> huggingface_class_names(const std::string* text,
+                                                 const std::string& column) {
+  if (text == nullptr) return {};
+  const auto all = core::Json::parse(*text, nullptr, false);
+  const core::Json* at = &all;
+  for (const char* const key : {"info", "features"}) {
+    if (!at->is_object() || !at->contains(key)) return {};
+    at = &(*at)[key];
+  }
+  // A part of a struct is below the struct's name; a column may have points in its own.
+  for (std::string_view rest = column; !rest.empty();) {
+    if (!at->is_object()) return {};
+    std::size_t end = rest.size();
+    while (end != rest.npos && !at->contains(std::string(rest.substr(0, end))))
+      end = rest.substr(0, end).rfind('.');
+    if (end == rest.npos) return {};
+    at = &(*at)[std::string(rest.substr(0, end))];
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  if (!at->is_object() || at->value("_type", core::Json()) != "ClassLabel") return {};
+  const auto names = at->find("names");
+  if (names == at->end() || !names->is_array()) return {};
+  std::vector<std::string> classes;
+  for (const core::Json& name : *names) {
+    if (!name.is_string()) return {};
+    classes.push_back(name.get<std::string>());
+  }
+  return classes;
+}
+
+void require_same_classes(std::span<const std::string> own, std::span<const std::string> classes,
+                          const std::string& column, const std::string& file,
+                          const std::string& first_file) {
+  if (std::ranges::equal(own, classes)) return;
+  throw Error(fmt::format(
+      "{}: the classes of '{}' are {}, and in {} they are {}: the same number would be two "
+      "classes; read the files as two data sets, or write them with the same features",
+      file, column, describe_names(own), first_file, describe_names(classes)));
+}
+
+}  // namespace penstock::source
