@@ -14,12 +14,15 @@ std::shared_ptr<OneAtATime> OneAtATime::of(nb::handle data) {
   nb::object inner = nb::borrow(data);
   for (int depth = 0; depth < kMostWrappers && nb::hasattr(inner, "dataset"); ++depth)
     inner = inner.attr("dataset");
-  // An entry lives no longer than a source that holds the object, so its address is not another object's.
+  // An entry keeps its object, so that its address is not another object's.
   static std::map<PyObject*, std::weak_ptr<OneAtATime>> all;  // the GIL guards it
   std::erase_if(all, [](const auto& one) { return one.second.expired(); });
   std::weak_ptr<OneAtATime>& kept = all[inner.ptr()];
   std::shared_ptr<OneAtATime> found = kept.lock();
-  if (!found) kept = found = std::make_shared<OneAtATime>();
+  if (!found) {
+    kept = found = std::make_shared<OneAtATime>();
+    found->data_ = std::make_shared<Kept>(inner);
+  }
   return found;
 }
 

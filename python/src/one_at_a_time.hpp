@@ -9,6 +9,8 @@
 
 #include <penstock/source/source.hpp>
 
+#include "python_object.hpp"
+
 namespace penstock::python {
 
 /// A lock that a child of a fork does not inherit locked, and whose waiting ends when the loader is stopped.
@@ -30,6 +32,7 @@ class OneAtATime {
 
   std::timed_mutex* mutex_ = nullptr;
   pid_t process_ = 0;  // whose mutex it is
+  ObjectRef data_;     // that it is of
 };
 
 }  // namespace penstock::python

@@ -392,3 +392,17 @@ print(rows)
             pq.write_table(pa.table({"n": [k, i]}), tmp_path / str(k) / f"{i:03}.parquet")
     out = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=os.environ, capture_output=True, text=True)
     assert out.stdout.strip() == "480"
+
+
+def test_the_first_list_of_numbers_has_the_lengths(tmp_path):
+    table = pa.table({"text": ["a", "bb"], "input_ids": [[1, 2, 3], [4, 5]], "completion_mask": [[0, 1, 1], [0, 1]], "short": [[1], [2]]})
+    for form in FORMS:
+        data = as_rows(table, form, tmp_path, ["input_ids", "completion_mask"])
+        step = next(data.pack(5, field="input_ids", label_mask="completion_mask").batch(1).loader())
+        assert np.asarray(step["tokens"]).tolist() == [[1, 2, 3, 4, 5]]
+        step = next(as_rows(table, form, tmp_path).pack(5, field="input_ids").batch(1).loader())
+        assert np.asarray(step["tokens"]).tolist() == [[1, 2, 3, 4, 5]]
+        by_length = data.batch_by_length([2, 4], tokens=8, fields=["input_ids", "completion_mask"])
+        assert sorted(len(np.asarray(step["input_ids"])[0]) for step in by_length.loader()) == [2, 4]
+        with pytest.raises(ps.DataError, match="length"):
+            list(as_rows(table, form, tmp_path).pack(5, field="short").batch(1).loader())

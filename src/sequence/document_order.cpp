@@ -51,7 +51,8 @@ std::uint64_t length_of(const Source& source, std::uint64_t number) {
                             source.location(number), *length, kMostTokens));
   throw Error(
       fmt::format("{}: its length is not known, and rows and batches are made of lengths alone; a "
-                  "data set of Python has lengths by Dataset(data, lengths=...)",
+                  "data set of Python has lengths by Dataset(data, lengths=...), and a table those "
+                  "of the first list of numbers in its columns",
                   source.location(number)));
 }
 

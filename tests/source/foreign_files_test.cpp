@@ -36,7 +36,7 @@ const std::vector<Open> kAll{
 TEST(ForeignFiles, AreNamedByEverySourceWithWhatToDo) {
   const std::vector<std::array<const char*, 3>> cases{
       {"a.zip", "a zip archive", "image_folder()"},
-      {"a.arrow", "an Arrow file", "penstock.Dataset()"},
+      {"a.arrow", "an Arrow file", "arrow()"},
       {"shard.00000.mds", "a shard of MosaicML's streaming", "penstock.Dataset()"},
   };
   for (const auto& [name, what, remedy] : cases) {

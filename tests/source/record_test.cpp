@@ -37,6 +37,16 @@ TEST(Record, AnswersWithAFaultWhatIsOverItsLimit) {
   EXPECT_TRUE(record.allocate(10)) << "a fault leaves the record fit for the next";
 }
 
+TEST(Record, ForgetsWithTheNextSampleWhatItsPartsRefused) {
+  Record record;
+  record.set_limit(1000);
+  record.reset(0);
+  EXPECT_FALSE(record.part(1).part(0).allocate(2000));
+  EXPECT_TRUE(record.is_over_limit());
+  record.reset(0);
+  EXPECT_FALSE(record.is_over_limit());
+}
+
 TEST(Record, NeverHoldsMoreThanItsLimit) {
   Record record;
   record.set_limit(1000);

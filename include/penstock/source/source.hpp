@@ -47,7 +47,7 @@ class Record {
     fields_.assign(fields, ConstTensorView{});
     used_ = 0;
     bytes_read_ = 0;
-    is_over_limit_ = false;
+    forget_refusals();
   }
   [[nodiscard]] std::size_t size() const noexcept { return fields_.size(); }
   [[nodiscard]] ConstTensorView& operator[](std::size_t field) noexcept { return fields_[field]; }
@@ -121,6 +121,10 @@ class Record {
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
  private:
+  void forget_refusals() noexcept {
+    is_over_limit_ = false;
+    for (const auto& part : parts_) part->forget_refusals();
+  }
   struct Block {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t capacity = 0;

@@ -47,12 +47,8 @@ class ArrowRows final : public Source {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       source::add_specs(fields[i], specs_);
       if (fields[i].is_label()) label_ = i;
-      const Shape& shape = fields[i].spec.shape;
-      if (shape.is_dynamic())
-        length_ = ++dynamic_ == 1 && shape.rank() == 1 && fields[i].column.lengths.empty()
-                      ? std::optional(i)
-                      : std::nullopt;
     }
+    length_ = source::length_field<ArrowTableField>(fields);
     if (label_) find_class_names();
     make_fingerprint();
   }
@@ -244,9 +240,9 @@ class ArrowRows final : public Source {
     auto room = out.make_room(field, count, !stored && cell.has_null_element(), opened.offset);
     if (!room) return std::move(room.fault());
     if (stored)
-      std::ranges::copy(*stored, room->bytes.data());
+      std::ranges::copy(*stored, room->data());
     else
-      cell.copy_numbers(room->bytes);
+      cell.copy_numbers(*room);
     out.set_numbers(field, *room);
     return {};
   }
@@ -312,7 +308,6 @@ class ArrowRows final : public Source {
   mutable source::ArrowBatchCache batches_;
   std::vector<FieldSpec> specs_;
   std::uint64_t size_ = 0;
-  std::size_t dynamic_ = 0;           // fields of shape [?]
   std::optional<std::size_t> label_;  // numbers of fields
   std::optional<std::size_t> length_;
   std::vector<std::string> class_names_;

@@ -390,15 +390,14 @@ class ParquetRows final : public Source {
     const auto [elements, has_null] = cell.count_elements(field);
     auto room = out.make_room(field, elements, has_null, cell.offset);
     if (!room) return std::move(room.fault());
-    if (!cell.copy_numbers(field, room->bytes))
+    if (!cell.copy_numbers(field, *room))
       return TableRow::fault(
           cell.offset, fmt::format("a value is out of the range of {}", name_of(field.spec.dtype)));
     out.set_numbers(field, *room);
     if (reading.field == length_)
       if (auto result = compare_length(reading, cell.offset, elements); !result) return result;
     if (reading.field != label_) return {};
-    return compare_label(reading, cell.offset,
-                         source::integer_of(field.spec.dtype, room->bytes.data()));
+    return compare_label(reading, cell.offset, source::integer_of(field.spec.dtype, room->data()));
   }
 
   // filter() goes by the index, and so does packing.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +73,23 @@ void require_same_field(const TableField& own, const TableField& field, const st
 
 /// Adds what a record has of a field: the field itself, and its lengths where it has any.
 void add_specs(const TableField& field, std::vector<FieldSpec>& specs);
+
+/// The field whose lengths are those of the rows, for pack() and the like: the first list of numbers, else the only field
+/// of shape [?]. None: no such field.
+template <class Field>
+[[nodiscard]] std::optional<std::size_t> length_field(std::span<const Field> fields) {
+  std::optional<std::size_t> only;
+  std::size_t dynamic = 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const TableField& field = fields[i];
+    if (!field.spec.shape.is_dynamic()) continue;
+    ++dynamic;
+    if (field.spec.shape.rank() != 1 || !field.column.lengths.empty()) continue;
+    if (field.values.is_list) return i;
+    only = i;
+  }
+  return dynamic == 1 ? only : std::nullopt;
+}
 
 /// The names of the classes of a column of integers, by Hugging Face's metadata; none where they have none. `text` is
 /// the value of the key "huggingface", or null.

@@ -124,36 +124,37 @@ Fault TableRow::null_element(std::uint64_t offset) {
                "default_value, or empty");
 }
 
-Result<TableRow::Room> TableRow::make_room(const TableField& field, std::uint64_t elements,
-                                           bool has_null, std::uint64_t offset) {
+Result<std::span<std::byte>> TableRow::make_room(const TableField& field, std::uint64_t elements,
+                                                 bool has_null, std::uint64_t offset) {
   if (has_null && field.column.required) return null_element(offset);
   const std::uint64_t bytes = elements * field.element_bytes();
-  Result<Shape> shape = shape_for(field, bytes / size_of(field.spec.dtype), offset);
-  if (!shape) return std::move(shape.fault());
+  if (auto result = find_shape(field, bytes / size_of(field.spec.dtype), offset); !result)
+    return std::move(result.fault());
   if (auto result = count(bytes, offset); !result) return std::move(result.fault());
-  auto out = field.spec.shape.is_dynamic()
+  auto out = shape_ == &dynamic_shape_
                  ? record_.allocate(static_cast<std::size_t>(bytes))
                  : record_.allocate_field(field.at, static_cast<std::size_t>(bytes));
   if (!out) return fault(offset, std::move(out.fault().reason));
-  return Room{*out, *shape};
+  return *out;
 }
 
 Result<void> TableRow::set_view(const TableField& field, std::uint64_t elements,
                                 const std::byte* numbers, std::uint64_t offset) {
   const std::uint64_t bytes = elements * field.element_bytes();
-  Result<Shape> shape = shape_for(field, bytes / size_of(field.spec.dtype), offset);
-  if (!shape) return std::move(shape.fault());
+  if (auto result = find_shape(field, bytes / size_of(field.spec.dtype), offset); !result)
+    return result;
   if (auto result = count(bytes, offset); !result) return result;
-  record_.set(field.at, numbers, field.spec.dtype, *shape);
+  record_.set(field.at, numbers, field.spec.dtype, *shape_);
   return {};
 }
 
-Result<Shape> TableRow::shape_for(const TableField& field, std::uint64_t elements,
+Result<void> TableRow::find_shape(const TableField& field, std::uint64_t elements,
                                   std::uint64_t offset) {
   const Shape& shape = field.spec.shape;
   if (!shape.is_dynamic()) {
+    shape_ = &shape;
     const auto expected = static_cast<std::uint64_t>(shape.elements());
-    if (elements == expected) return shape;
+    if (elements == expected) return {};
     return fault(offset, fmt::format("expected {} values, for the shape {}, found {}", expected,
                                      shape.to_string(), elements));
   }
@@ -161,7 +162,9 @@ Result<Shape> TableRow::shape_for(const TableField& field, std::uint64_t element
   if (elements % row != 0)
     return fault(offset, fmt::format("expected a multiple of {} values, for the shape {}, found {}",
                                      row, shape.to_string(), elements));
-  return with_first(shape, static_cast<std::int64_t>(elements / row));
+  dynamic_shape_ = with_first(shape, static_cast<std::int64_t>(elements / row));
+  shape_ = &dynamic_shape_;
+  return {};
 }
 
 }  // namespace penstock::source

@@ -50,15 +50,13 @@ class TableRow {
   [[nodiscard]] Result<void> set_byte_list(const TableField& field, std::uint64_t offset,
                                            const ForEach& for_each);
 
-  /// Room for `elements` numbers of a field, a list's or one, which the caller fills and sets by set_numbers().
-  struct Room {
-    std::span<std::byte> bytes;
-    Shape shape;
-  };
-  [[nodiscard]] Result<Room> make_room(const TableField& field, std::uint64_t elements,
-                                       bool has_null, std::uint64_t offset);
-  void set_numbers(const TableField& field, const Room& room) {
-    record_.set(field.at, room.bytes.data(), field.spec.dtype, room.shape);
+  /// Room for `elements` numbers of a field, a list's or one, which the caller fills and sets by set_numbers(), before it
+  /// makes more.
+  [[nodiscard]] Result<std::span<std::byte>> make_room(const TableField& field,
+                                                       std::uint64_t elements, bool has_null,
+                                                       std::uint64_t offset);
+  void set_numbers(const TableField& field, std::span<const std::byte> room) {
+    record_.set(field.at, room.data(), field.spec.dtype, *shape_);
   }
   /// Numbers that stay as long as the source does, aligned for their type.
   [[nodiscard]] Result<void> set_view(const TableField& field, std::uint64_t elements,
@@ -69,13 +67,16 @@ class TableRow {
   }
 
  private:
-  [[nodiscard]] static Result<Shape> shape_for(const TableField& field, std::uint64_t elements,
-                                               std::uint64_t offset);
+  // The shape of so many numbers becomes *shape_.
+  [[nodiscard]] Result<void> find_shape(const TableField& field, std::uint64_t elements,
+                                        std::uint64_t offset);
   [[nodiscard]] static Fault null_element(std::uint64_t offset);
 
   Record& record_;
   std::uint64_t most_;
   std::uint64_t taken_ = 0;
+  const Shape* shape_ = nullptr;  // the field's own where it is known, which saves copies
+  Shape dynamic_shape_;
 };
 
 template <class ForEach>
