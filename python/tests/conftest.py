@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hub_server import Hub
 from time_limit import seconds_left, wait_until
 
 os.environ.setdefault("PENSTOCK_LEAK_WARNINGS", "1")
@@ -108,3 +110,16 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ps.synthetic_images(40, classes=4, cache=cache)
     (folder,) = [path for path in cache.rglob("*") if path.is_dir() and any(path.glob("*/*.jpg"))]
     return folder
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A stand-in for the Hugging Face Hub, which hf:// paths of the test lead to."""
+    others = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HUB_DISABLE_IMPLICIT_TOKEN", "HF_HUB_OFFLINE", "PENSTOCK_OBJECT_CACHE")
+    for name in others:
+        monkeypatch.delenv(name, raising=False)
+    with Hub() as server:
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+        yield server

@@ -144,7 +144,7 @@ def test_the_code_of_tfrecords_runs(images, tmp_path, monkeypatch, capsys):
     ]
 
 
-def test_the_programs_about_parquet_files_run_as_they_are(tmp_path, monkeypatch, capsys, images):
+def test_the_programs_about_parquet_files_run_as_they_are(tmp_path, monkeypatch, capsys, images, hub):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     monkeypatch.chdir(tmp_path)
     photo = next(images.rglob("*.jpg")).read_bytes()
@@ -155,10 +155,17 @@ def test_the_programs_about_parquet_files_run_as_they_are(tmp_path, monkeypatch,
     pq.write_table(pets.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}), "pets/a.parquet")
     pq.write_table(pa.table({"image": image, "caption": ["a", None] * 4, "embedding": [[1.0, 2.0, 3.0, 4.0]] * 8,
                              "score": [1, None] * 4, "words": [["a", "b"], []] * 4}), "captions.parquet")
+    for folder, revisions in (("data", ("main", "v1.0")), ("default/train", ("refs/convert/parquet",))):
+        (tmp_path / "hub" / folder).mkdir(parents=True)
+        pq.write_table(pets, tmp_path / "hub" / folder / "train-0.parquet")
+        for revision in revisions:
+            hub.push(tmp_path / "hub", revision)
     text = (TUTORIAL.parent / "tables.md").read_text()
     names: dict[str, object] = {}
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)):
         exec(compile(block, f"block {number} of tables.md", "exec"), names)
+        if "hf://" in block:
+            assert [field.name for field in names["train"].fields] == ["image", "label"] and len(names["train"]) == 8
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("(8, 224, 224, 3) [")
     assert out[1:] == ["['cat', 'dog']",

@@ -38,7 +38,7 @@ std::map<std::string, std::uint64_t> OutputFolder::files() const {
   std::map<std::string, std::uint64_t> found;
   if (is_remote()) {
     const storage::ObjectName folder = prefix();
-    storage_.objects().list(folder, false, [&](storage::ListedObject&& object) {
+    storage_.objects(folder).list(folder, false, [&](storage::ListedObject&& object) {
       // What some tools put there to show the folder itself.
       if (object.key != folder.key)
         found.emplace(object.key.substr(folder.key.size()), object.stamp.bytes);

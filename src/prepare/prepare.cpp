@@ -21,6 +21,7 @@
 #include "src/prepare/report.hpp"
 #include "src/prepare/shard_writer.hpp"
 #include "src/source/webdataset/tar_index.hpp"
+#include "src/storage/hub_url.hpp"
 
 namespace penstock {
 
@@ -46,7 +47,8 @@ bool is_inside(const std::string& output, const std::string& input) {
   if (remote) {
     const storage::ObjectName out = storage::parse_object_url(output);
     const storage::ObjectName in = storage::parse_object_url(input);
-    return out.bucket == in.bucket && out.folder_prefix().starts_with(in.folder_prefix());
+    return out.service == in.service && out.bucket == in.bucket &&
+           out.folder_prefix().starts_with(in.folder_prefix());
   }
   std::error_code error;
   const fs::path folder = fs::weakly_canonical(input, error);
@@ -151,6 +153,7 @@ void Preparation::check(const std::string& input, const std::string& output,
               "'" + extension + "'");
   }
   require(!output.empty(), "a folder to write to", "''");
+  if (output.starts_with("hf:")) throw std::invalid_argument(storage::cannot_write_to_hub(output));
   if (output.find("://") != std::string::npos || output.starts_with("s3:")) {
     if (!storage::is_object_url(output))
       throw std::invalid_argument(fmt::format(

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <penstock/core/error.hpp>
@@ -17,12 +18,23 @@
 
 namespace penstock::storage {
 
-/// "s3://bucket/key". A key may be empty, or end in a slash, where it stands for a folder.
+/// What keeps objects: S3 or another server that speaks its language, or the Hugging Face Hub.
+enum class ObjectService : std::uint8_t { s3, hub };
+
+/// "s3://bucket/key", or "hf://bucket/key", where the bucket is a data set: "datasets/owner/name", with "@revision" behind it
+/// where one was given. A key may be empty, or end in a slash, where it stands for a folder.
 struct ObjectName {
   std::string bucket;
   std::string key;
+  ObjectService service = ObjectService::s3;
 
-  [[nodiscard]] std::string url() const { return "s3://" + bucket + "/" + key; }
+  [[nodiscard]] std::string url() const {
+    return (service == ObjectService::s3 ? "s3://" : "hf://") + bucket + "/" + key;
+  }
+  /// Another object of the same bucket.
+  [[nodiscard]] ObjectName with_key(std::string other) const {
+    return {bucket, std::move(other), service};
+  }
   /// The key as a prefix of what lies in it: empty, or with a slash at its end.
   [[nodiscard]] std::string folder_prefix() const {
     return key.empty() || key.ends_with('/') ? key : key + '/';
@@ -30,10 +42,10 @@ struct ObjectName {
 };
 
 [[nodiscard]] inline bool is_object_url(std::string_view path) noexcept {
-  return path.starts_with("s3://");
+  return path.starts_with("s3://") || path.starts_with("hf://");
 }
 
-/// Errors  std::invalid_argument  not "s3://", or no bucket
+/// Errors  std::invalid_argument  neither "s3://" nor "hf://", or no bucket; of the Hub, another thing than a data set
 [[nodiscard]] ObjectName parse_object_url(std::string_view url);
 
 /// One entry of a listing: an object, or, in a listing that is not recursive, a folder.
@@ -110,5 +122,9 @@ using WritableObjectStorePtr = std::shared_ptr<const WritableObjectStore>;
 ///
 /// Errors  Error  this build has no object storage, or invalid environment variables
 [[nodiscard]] WritableObjectStorePtr open_object_store(const ObjectStorageOptions& options);
+/// The same for the Hugging Face Hub, which is read only.
+///
+/// Errors  as above; std::invalid_argument  an option that is of S3 alone
+[[nodiscard]] ObjectStorePtr open_hub_store(const ObjectStorageOptions& options);
 
 }  // namespace penstock::storage

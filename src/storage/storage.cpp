@@ -12,6 +12,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/output_file.hpp"
+#include "src/storage/hub_url.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/object_cache.hpp"
 #include "src/storage/object_writer.hpp"
@@ -97,29 +98,42 @@ class ObjectFile final : public StoredFile {
 
 }  // namespace
 
-const ObjectStore& Storage::objects() const { return *shared_objects(); }
+const ObjectStore& Storage::objects(const ObjectName& name) const { return *shared_objects(name); }
 
 WritableObjectStorePtr Storage::writable_objects() const {
   const std::lock_guard lock(mutex_);
-  if (!writable_) writable_ = open_object_store(options_);
-  return writable_;
+  if (!s3_) s3_ = open_object_store(options_);
+  return s3_;
 }
 
-ObjectStorePtr Storage::shared_objects() const {
-  WritableObjectStorePtr store = writable_objects();
+ObjectStorePtr Storage::uncached_objects(const ObjectName& name) const {
+  if (name.service == ObjectService::s3) return writable_objects();
   const std::lock_guard lock(mutex_);
-  if (!objects_) objects_ = with_cache(std::move(store), options_.cache);
-  return objects_;
+  if (!hub_) hub_ = open_hub_store(options_);
+  return hub_;
+}
+
+ObjectStorePtr Storage::shared_objects(const ObjectName& name) const {
+  ObjectStorePtr store = uncached_objects(name);
+  const std::lock_guard lock(mutex_);
+  ObjectStorePtr& cached = cached_[static_cast<std::size_t>(name.service)];
+  if (!cached) cached = with_cache(std::move(store), options_.cache);
+  return cached;
 }
 
 std::unique_ptr<core::ByteSink> Storage::create(const std::string& path, int attempts) const {
   if (!is_object_url(path)) return std::make_unique<core::OutputFile>(path);
-  return std::make_unique<ObjectWriter>(writable_objects(), parse_object_url(path),
+  ObjectName name = parse_object_url(path);
+  if (name.service == ObjectService::hub) throw std::invalid_argument(cannot_write_to_hub(path));
+  return std::make_unique<ObjectWriter>(writable_objects(), std::move(name),
                                         ObjectWriterOptions{.attempts = attempts});
 }
 
 Result<FileStamp> Storage::stat(const std::string& path) const {
-  if (is_object_url(path)) return objects().stat(parse_object_url(path));
+  if (is_object_url(path)) {
+    const ObjectName name = parse_object_url(path);
+    return objects(name).stat(name);
+  }
   struct stat info {};
   const int failed = ::stat(path.c_str(), &info);
   return stamp_of(path, failed, info);
@@ -142,8 +156,9 @@ Result<StoredFilePtr> Storage::open(const std::string& path) const {
 
 Result<StoredFilePtr> Storage::open(const std::string& path, const FileStamp& known) const {
   if (is_object_url(path)) {
+    ObjectName name = parse_object_url(path);
     return StoredFilePtr(
-        std::make_shared<ObjectFile>(shared_objects(), parse_object_url(path), known));
+        std::make_shared<ObjectFile>(shared_objects(name), std::move(name), known));
   }
   Result<StoredFilePtr> file = open(path);
   if (file && (*file)->stamp() != known) {
@@ -171,7 +186,8 @@ Result<std::span<const std::byte>> Storage::read_whole(const char* path, const F
     full.file = path;
     return full;
   }
-  Result<void> result = objects().read(parse_object_url(path), *known, 0, *room);
+  const ObjectName name = parse_object_url(path);
+  Result<void> result = objects(name).read(name, *known, 0, *room);
   if (!result) return std::move(result.fault());
   return std::span<const std::byte>(*room);
 }
@@ -196,20 +212,27 @@ std::string Storage::read_text(const std::string& path) const {
 }
 
 void require_readable_scheme(const std::string& path) {
+  if (is_hub_url(path)) return static_cast<void>(parse_hub_url(path));
   if (is_object_url(path)) return;
-  if (path.find("://") == path.npos && !path.starts_with("pipe:") && !path.starts_with("s3:/")) {
+  if (path.find("://") == path.npos && !path.starts_with("pipe:") && !path.starts_with("s3:/") &&
+      !path.starts_with("hf:/")) {
     return;
   }
-  // What pathlib makes of s3://bucket, and what is typed for it.
+  // What pathlib makes of these URLs, and what is typed for them.
   if ((path.starts_with("s3:/") || path.starts_with("S3:/")) && path.size() > 4) {
     throw std::invalid_argument(
         fmt::format("{} is not a path: did you mean s3://{}? (In Python, give it as a str.)", path,
                     path.substr(path.find_first_not_of('/', 4))));
   }
-  throw std::invalid_argument(fmt::format(
-      "{} is not a path: data are read from local files and from s3://bucket/key; copy them, or "
-      "mount the place where they are",
-      path));
+  if ((path.starts_with("hf:/") || path.starts_with("HF:/")) && path.size() > 4) {
+    throw std::invalid_argument(
+        fmt::format("{} is not a path: did you mean hf://{}? (In Python, give it as a str.)", path,
+                    path.substr(path.find_first_not_of('/', 4))));
+  }
+  throw std::invalid_argument(
+      fmt::format("{} is not a path: data are read from local files, from s3://bucket/key and from "
+                  "hf://datasets/owner/name; copy them, or mount the place where they are",
+                  path));
 }
 
 }  // namespace penstock::storage

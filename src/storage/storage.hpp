@@ -2,6 +2,7 @@
 // be it files or objects.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,7 +24,7 @@ namespace penstock::storage {
 /// photographs of 100 kB.
 inline constexpr int kObjectReadsAtOnce = 32;
 
-/// Paths are those of local files, or s3://bucket/key.
+/// Paths are those of local files, s3://bucket/key or hf://datasets/owner/name@revision/path.
 ///
 /// Threads  const, any number at once.
 class Storage {
@@ -50,24 +51,27 @@ class Storage {
   [[nodiscard]] std::unique_ptr<core::ByteSink> create(const std::string& path,
                                                        int attempts = kUsualAttempts) const;
 
-  /// Made when it is first asked for.
+  /// The store of the service that keeps this object, or what lies below it. Made when it is first asked for.
   ///
-  /// Errors  as open_object_store() and with_cache()
-  [[nodiscard]] const ObjectStore& objects() const;
-  [[nodiscard]] ObjectStorePtr shared_objects() const;
-  /// The same without the cache, to be written to.
+  /// Errors  as open_object_store(), open_hub_store() and with_cache()
+  [[nodiscard]] const ObjectStore& objects(const ObjectName& name) const;
+  [[nodiscard]] ObjectStorePtr shared_objects(const ObjectName& name) const;
+  /// The same without the cache.
+  [[nodiscard]] ObjectStorePtr uncached_objects(const ObjectName& name) const;
+  /// S3's without the cache, to be written to.
   [[nodiscard]] WritableObjectStorePtr writable_objects() const;
 
  private:
   ObjectStorageOptions options_;
   mutable std::mutex mutex_;
-  mutable WritableObjectStorePtr writable_;
-  mutable ObjectStorePtr objects_;  // writable_ behind its cache
+  mutable WritableObjectStorePtr s3_;
+  mutable ObjectStorePtr hub_;
+  mutable std::array<ObjectStorePtr, 2> cached_;  // by their service
 };
 
 using StoragePtr = std::shared_ptr<const Storage>;
 
-/// Errors  std::invalid_argument  the path is another URL than s3://
+/// Errors  std::invalid_argument  the path is another URL than s3:// or hf://; it is hf:// and no file of a data set
 void require_readable_scheme(const std::string& path);
 
 }  // namespace penstock::storage

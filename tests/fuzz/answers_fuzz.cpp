@@ -1,9 +1,14 @@
-// What an S3 server answers, and the AWS tools' files, from anywhere.
+// What an S3 server and the Hugging Face Hub answer, and the AWS tools' files, from anywhere.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
+#include "src/storage/http/endpoint.hpp"
+#include "src/storage/hub/hub_answers.hpp"
+#include "src/storage/hub_url.hpp"
 #include "src/storage/s3/aws_profile.hpp"
 #include "src/storage/s3/aws_sts.hpp"
 #include "src/storage/s3/s3_responses.hpp"
@@ -15,6 +20,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const ListedObject& entry : page->entries) {
       if (entry.key.size() > size) std::abort();
     }
+  }
+  if (const auto entries = parse_hub_entries(text)) {
+    for (const ListedObject& entry : *entries)
+      if (entry.key.empty() || entry.key.size() > size + 1) std::abort();
+  }
+  if (const auto commit = parse_hub_commit(text))
+    if (commit->size() != 40) std::abort();
+  if (next_page_query(text).size() > size) std::abort();
+  if (const std::string url = redirected_url("https://host/a", text);
+      !url.empty() && origin_of(url).empty())
+    std::abort();
+  (void)seconds_to_wait({.status = 429, .headers = {{"ratelimit", std::string(text)}}});
+  try {
+    const ObjectName name = parse_object_url("hf://" + std::string(text));
+    if (name.url().size() > size + 6 ||
+        hub_revision_of(name.bucket).id.find('/') == std::string::npos)
+      std::abort();
+  } catch (const std::invalid_argument&) {
   }
   (void)parse_s3_error(text);
   (void)parse_s3_upload_id(text);

@@ -140,6 +140,15 @@ void write_answers(const std::filesystem::path& folder) {
              "</ListMultipartUploadsResult>");
   write_text(folder / "completed",
              "<CompleteMultipartUploadResult><ETag>x</ETag></CompleteMultipartUploadResult>");
+  write_text(
+      folder / "tree",
+      R"([{"type":"directory","oid":"1","size":0,"path":"a"},{"type":"file","oid":"2","size":3,)"
+      R"("path":"a/b","lfs":{"oid":"4","size":3,"pointerSize":1},"xetHash":"5"}])");
+  write_text(folder / "commit", R"({"sha":"0123456789abcdef0123456789abcdef01234567"})");
+  write_text(folder / "link", "<https://h/api?cursor=1&limit=3>; rel=\"next\"");
+  write_text(folder / "limit", "\"api\";r=0;t=55");
+  write_text(folder / "location", "//host:80/a?b#c");
+  write_text(folder / "hub_url", "datasets/o/n@refs/convert/parquet/a/b");
   write_text(folder / "profile", "[default]\nregion = r # \n[profile a]\naws_access_key_id=k\n");
 }
 

@@ -138,6 +138,9 @@ TEST_F(Files, WhatDoesNotFitIsRefused) {
   refused({""}, {}, "expected the path of a file, found ''");
   refused({"/a/b/"}, {}, "expected the path of a file");
   refused({"/a/b", "s3://bucket/c"}, {}, "all paths are s3:// or none is");
+  refused({"/a/b", "hf://datasets/o/n/c"}, {}, "all paths are hf:// or none is");
+  refused({"s3://bucket/c", "hf://datasets/o/n/c"}, {}, "all paths are s3:// or none is");
+  refused({"hf://o/n/c"}, {}, "hf://datasets/o/n/c");
   refused({"/a/b"}, {.root = "/a"}, "with a root the paths are relative to it, found '/a/b'");
   refused({"a", "b"}, {.labels = Integers{1}}, "there are 1 labels and 2 paths");
   refused({"a", "b"}, {.labels = Integers{1, 2}, .classes = {"x", "y"}},

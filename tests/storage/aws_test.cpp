@@ -17,13 +17,13 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/storage/http/endpoint.hpp"
 #include "src/storage/local/command.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/aws_profile.hpp"
 #include "src/storage/s3/aws_signature.hpp"
 #include "src/storage/s3/aws_sts.hpp"
-#include "src/storage/s3/endpoint.hpp"
 #include "src/storage/s3/s3_responses.hpp"
 #include "tests/source/files.hpp"
 
@@ -88,8 +88,8 @@ TEST(AwsSignature, CoversTheTokenOfTemporaryCredentials) {
 }
 
 TEST(AwsSignature, EncodesWhatIsNotPlain) {
-  EXPECT_EQ(aws_encode("a b/\xC3\xA4=~", true), "a%20b/%C3%A4%3D~");
-  EXPECT_EQ(aws_encode("a/b+"), "a%2Fb%2B");
+  EXPECT_EQ(percent_encode("a b/\xC3\xA4=~", true), "a%20b/%C3%A4%3D~");
+  EXPECT_EQ(percent_encode("a/b+"), "a%2Fb%2B");
 }
 
 class AwsFiles : public ::testing::Test {

@@ -16,6 +16,8 @@ TEST(WithoutObjectStorage, PathsOfObjectsAreRefusedWithTheRemedy) {
   EXPECT_FALSE(has_object_storage());
   EXPECT_THAT([] { (void)source::images("s3://bucket/train"); },
               ThrowsMessage<Error>(HasSubstr("-DPENSTOCK_S3=ON")));
+  EXPECT_THAT([] { (void)source::webdataset("hf://datasets/o/n/a.tar"); },
+              ThrowsMessage<Error>(HasSubstr("does not read hf:// paths: configure")));
   EXPECT_THAT([] { (void)source::webdataset("s3://bucket/a.tar"); },
               ThrowsMessage<Error>(HasSubstr("-DPENSTOCK_S3=ON")));
 }

@@ -14,10 +14,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <penstock/core/error.hpp>
 #include <penstock/penstock.hpp>
@@ -28,6 +24,7 @@
 #include "src/core/printable.hpp"
 #include "src/storage/object_store.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
+#include "tests/storage/answering_server.hpp"
 #include "tests/variables.hpp"
 
 namespace penstock {
@@ -39,83 +36,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// Gives every request one answer; a request at a time. After `head` it sends the rest byte by byte, each after a pause.
-class Server {
- public:
-  /// Nothing: the connection stays, and is never answered.
-  using Answer = std::function<std::string(const std::string& request)>;
-  explicit Server(Answer answer, std::chrono::milliseconds pause = {})
-      : answer_(std::move(answer)), pause_(pause) {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_, 16), 0);
-    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
-  }
-  ~Server() {
-    thread_.request_stop();
-    thread_.join();
-    ::close(listener_);
-    for (const int client : silent_) ::close(client);
-  }
-  [[nodiscard]] ObjectStorageOptions options() const {
-    return {
-        .endpoint = fmt::format("http://127.0.0.1:{}", port_), .anonymous = true, .timeout = 600s};
-  }
-  [[nodiscard]] int requests() const { return requests_; }
-  /// Requests that got no answer.
-  [[nodiscard]] int unanswered() const { return unanswered_; }
-
-  static std::string xml(const std::string& body, const char* status = "200 OK") {
-    return fmt::format("HTTP/1.1 {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", status,
-                       body.size(), body);
-  }
-
- private:
-  void serve(const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      pollfd ready{listener_, POLLIN, 0};
-      if (::poll(&ready, 1, 20) <= 0) continue;
-      const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      std::string request;
-      char part[4096];
-      while (request.find("\r\n\r\n") == std::string::npos) {
-        const ssize_t count = ::recv(client, part, sizeof part, 0);
-        if (count <= 0) break;
-        request.append(part, static_cast<std::size_t>(count));
-      }
-      ++requests_;
-      const std::string answer = answer_(request);
-      if (answer.empty()) {
-        silent_.push_back(client);
-        ++unanswered_;
-        continue;
-      }
-      const std::size_t at_once =
-          pause_ == 0ms ? answer.size() : std::min(answer.size(), answer.find("\r\n\r\n") + 4);
-      bool sent = ::send(client, answer.data(), at_once, MSG_NOSIGNAL) >= 0;
-      for (std::size_t at = at_once; sent && at < answer.size() && !stop.stop_requested(); ++at) {
-        std::this_thread::sleep_for(pause_);
-        sent = ::send(client, answer.data() + at, 1, MSG_NOSIGNAL) == 1;
-      }
-      ::close(client);
-    }
-  }
-
-  Answer answer_;
-  std::chrono::milliseconds pause_;
-  int listener_ = -1;
-  int port_ = 0;
-  std::vector<int> silent_;
-  std::atomic<int> requests_ = 0;
-  std::atomic<int> unanswered_ = 0;
-  std::jthread thread_;
-};
+using Server = test::AnsweringServer;
 
 std::string page(const std::string& entries, const std::string& next) {
   return Server::xml("<ListBucketResult>" + entries +

@@ -70,9 +70,10 @@ class S3Prepare : public ::testing::Test {
   // Of objects below out/prepared/ the names and sizes.
   static std::map<std::string, std::uint64_t> listed(const S3Server& server) {
     std::map<std::string, std::uint64_t> all;
+    const storage::ObjectName folder{"photos", "out/prepared/"};
     storage::Storage(server.options())
-        .objects()
-        .list({"photos", "out/prepared/"}, true, [&](storage::ListedObject&& object) {
+        .objects(folder)
+        .list(folder, true, [&](storage::ListedObject&& object) {
           all[fs::path(object.key).filename().string()] = object.stamp.bytes;
           return true;
         });

@@ -18,7 +18,7 @@
 
 #include <penstock/storage/object_storage.hpp>
 
-#include "src/storage/s3/http.hpp"
+#include "src/storage/http/client.hpp"
 #include "tests/project_path.hpp"
 
 namespace penstock::test {

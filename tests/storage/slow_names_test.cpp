@@ -13,7 +13,7 @@
 #include <netdb.h>
 
 #include "src/core/interruption.hpp"
-#include "src/storage/s3/http.hpp"
+#include "src/storage/http/client.hpp"
 
 namespace {
 std::atomic<bool> asked = false;

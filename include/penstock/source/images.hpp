@@ -34,7 +34,7 @@ struct ImageFolderOptions {
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
   /// whether links to files and folders are followed; if not, they are skipped
   bool follow_symlinks = true;
-  ObjectStorageOptions storage{};  ///< for s3:// paths
+  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
 };
 
 template <class Visitor>
@@ -64,7 +64,8 @@ namespace source {
 ///
 /// With "s3://bucket/prefix" the images are the objects below that prefix, with slashes between folders; the fingerprint
 /// is that of a local copy. The listing gives their sizes and versions, which are kept in 16 bytes for each: an object
-/// that is replaced later is a fault.
+/// that is replaced later is a fault. With "hf://datasets/owner/name@revision/path" they are files of a data set of the
+/// Hugging Face Hub, at the commit that the revision is when it is opened.
 ///
 /// Shapes  image u8 [?] (the file's bytes), label i64 [].
 /// Units   the listing takes the bytes of the files' names and 12 more for each file
@@ -72,8 +73,8 @@ namespace source {
 ///                                classes for a flat folder without labels
 ///         Error                  a folder is missing, cannot be listed, has no image, or has images both directly and in
 ///                                sub-folders; a sub-folder has no image, or one with images is none of classes; the labels
-///                                do not fit the images; of s3:// also: a bucket is missing or denied, or its server does
-///                                not answer
+///                                do not fit the images; of s3:// and hf:// also: a bucket or data set is missing or
+///                                denied, or its server does not answer
 /// Faults  the file is gone, may not be read, is empty, is not a regular file, is larger than max_file_bytes, or
 ///         became shorter meanwhile
 [[nodiscard]] SourcePtr image_folder(const std::filesystem::path& path,
@@ -105,12 +106,12 @@ struct FilesOptions {
   /// names of the classes: label i is classes[i], so that a validation set has the labels of its training set; integers are
   /// then from 0 to their number - 1. By default the names among the labels, sorted
   std::vector<std::string> classes{};
-  /// the folder that the paths are relative to; by default the current one, where absolute paths and s3:// URLs may stand, too
+  /// the folder that the paths are relative to; by default the current one, where absolute paths, s3:// and hf:// URLs may stand, too
   std::filesystem::path root{};
   std::string field = "image";  ///< the name of the field with a file's bytes
   /// a larger file is a fault, so that one record cannot take all memory
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
-  ObjectStorageOptions storage{};  ///< for s3:// paths
+  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
 };
 
 template <class Visitor>
@@ -125,7 +126,7 @@ void visit_fields(Visitor& visit, FilesOptions& options) {
 
 namespace source {
 
-/// The files in a list, in its order: local ones, or all of them "s3://" objects. A file may come several times. No file is
+/// The files in a list, in its order: local ones, or all of them objects, "s3://" or "hf://". A file may come several times. No file is
 /// looked at before it is read, so that one that is missing is a fault of its record; an object costs two requests, since its
 /// size is not known.
 ///
@@ -135,7 +136,7 @@ namespace source {
 ///
 /// Shapes  `field` u8 [?] (the file's bytes), label i64 [].
 /// Units   12 bytes and its name for each file, 8 where there are labels, and some 40 and its path for each folder
-/// Errors  std::invalid_argument  no paths; a path that is empty or ends with a slash; some that are s3:// and some that are
+/// Errors  std::invalid_argument  no paths; a path that is empty or ends with a slash; some that are objects and some that are
 ///                                not; with `root`, one that is absolute; another number of labels than paths; a label that is
 ///                                none of `classes`, or classes without labels; the field's name is empty or "label"
 /// Faults  as image_folder()
@@ -155,17 +156,17 @@ enum class ImageForm : std::uint8_t {
 /// .ipc or .feather; one that ends in .tfrecord, .tfrecords, .tfrec or .record, or in numbers such as those of
 /// train-00000-of-00010; a folder by the first such file in it. Everything else is a folder of images.
 ///
-/// Errors  Error  of s3:// folders: the bucket cannot be listed
+/// Errors  Error  of s3:// and hf:// folders: they cannot be listed
 [[nodiscard]] ImageForm image_form(const std::filesystem::path& path,
                                    const ObjectStorageOptions& storage = {});
 
 namespace source {
 
 /// Labelled images: a folder of image files, or tar shards, Parquet, Arrow or TFRecord files, which are named by a folder of
-/// them or a pattern such as "train-{000000..000099}.tar"; each but Arrow files may be after "s3://bucket/". Names alone
-/// decide, as image_form() says; everything else is a folder of images, and the options are for that. Of Parquet and Arrow
-/// files the image is the one column of images, else the column "image", and the label the one column of classes, else the
-/// column "label".
+/// them or a pattern such as "train-{000000..000099}.tar"; each but Arrow files may be after "s3://bucket/" or
+/// "hf://datasets/owner/name/". Names alone decide, as image_form() says; everything else is a folder of images, and the
+/// options are for that. Of Parquet and Arrow files the image is the one column of images, else the column "image", and the
+/// label the one column of classes, else the column "label".
 ///
 /// Shapes  image u8 [?] (encoded), label i64 [].
 /// Errors  std::invalid_argument  an option is given, and there are shards; and as image_folder, webdataset, tfrecord,

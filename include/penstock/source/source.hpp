@@ -189,8 +189,9 @@ struct RecordInfo {
 
 /// What a record is called, and where it is stored. Known without reading it.
 struct RecordName {
-  std::string key{};   ///< its name in the data set, as RecordInfo::key
-  std::string file{};  ///< path or s3:// URL of the file that it is in; empty where there is none
+  std::string key{};  ///< its name in the data set, as RecordInfo::key
+  std::string
+      file{};  ///< path, s3:// or hf:// URL of the file that it is in; empty where there is none
   /// of its first byte in that file, as in Fault; in a tar shard of the member of its first field; of a piece that of its document
   std::uint64_t offset = 0;
   std::uint64_t begin = 0;                ///< of a piece of a document: its first token there

@@ -1,7 +1,8 @@
-// storage/object_storage: options for reading objects, at paths of the form s3://bucket/key.
+// storage/object_storage: options for reading objects, at paths of the form s3://bucket/key, and files of the Hugging Face
+// Hub, hf://datasets/owner/name@revision/path.
 //
-// If the AWS tools are configured, none of this is needed: defaults come from the same variables
-// and files.
+// If the AWS tools or huggingface_hub are configured, none of this is needed: defaults come from the same variables and files.
+// Options that are of S3 alone are refused for hf:// paths: region, profile, requester_pays and path_style.
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,8 @@ struct ObjectCacheOptions {
 /// For all sources that take paths. Local paths need none of it.
 struct ObjectStorageOptions {
   /// "http://127.0.0.1:9000" or another S3-compatible server. Empty: $AWS_ENDPOINT_URL_S3,
-  /// $AWS_ENDPOINT_URL, the profile's endpoint_url, else Amazon's in the region.
+  /// $AWS_ENDPOINT_URL, the profile's endpoint_url, else Amazon's in the region. For hf:// paths: another server that
+  /// answers as the Hub does; empty: $HF_ENDPOINT, else https://huggingface.co.
   std::string endpoint{};
   /// Empty: $AWS_REGION, $AWS_DEFAULT_REGION, the profile's, else us-east-1.
   std::string region{};
@@ -36,7 +38,7 @@ struct ObjectStorageOptions {
   /// credentials. Empty: $AWS_PROFILE, else default.
   std::string profile{};
   /// True: requests are not signed, for public buckets. False: credentials are looked for as docs/storage.md
-  /// says; where there are none, requests are not signed either.
+  /// says; where there are none, requests are not signed either. For hf:// paths: whether requests go without a token.
   bool anonymous = false;
   /// Whether the requests of these credentials are billed to their account, which buckets that are "requester pays"
   /// ask for. False: as $AWS_REQUEST_PAYER says, which is "requester" or empty.
@@ -65,7 +67,7 @@ void visit_fields(Visitor& visit, ObjectStorageOptions& options) {
   visit.later("requester_pays", options.requester_pays);
 }
 
-/// Whether this build of the library reads and writes s3:// paths; false in a build without libcurl.
+/// Whether this build of the library reads and writes s3:// paths and reads hf:// paths; false in a build without libcurl.
 [[nodiscard]] bool has_object_storage() noexcept;
 
 }  // namespace penstock

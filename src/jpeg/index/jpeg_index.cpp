@@ -104,7 +104,7 @@ void write_record(const JpegKey& key, const JpegIndex& index, const Write& write
 
 void require_on_disk(const std::filesystem::path& file) {
   // With one slash it is what pathlib makes of s3://bucket.
-  if (file.string().starts_with("s3:"))
+  if (file.string().starts_with("s3:") || file.string().starts_with("hf:"))
     throw Error(
         fmt::format("{}: this reads and writes files on a disk: load_jpeg_index() reads a bucket, "
                     "and to_bytes() is what to write there",

@@ -79,9 +79,10 @@ source::Rows raw_rows(const ArrayField& field, storage::MappedFile file) {
 SourcePtr source::arrays(std::vector<ArrayField> fields) {
   std::vector<source::Rows> rows;
   for (const ArrayField& field : fields) {
-    if (field.path.string().starts_with("s3:/")) {
-      throw std::invalid_argument(fmt::format(
-          "{}: arrays are mapped, from local files only; copy it to a disk", field.path.string()));
+    if (const std::string path = field.path.string();
+        path.starts_with("s3:/") || path.starts_with("hf:/")) {
+      throw std::invalid_argument(
+          fmt::format("{}: arrays are mapped, from local files only; copy it to a disk", path));
     }
     storage::MappedFile file = storage::map_file(field.path);
     rows.push_back(source::is_npy(file.bytes) ? npy_rows(field, std::move(file))

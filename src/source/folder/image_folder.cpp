@@ -297,15 +297,21 @@ SourcePtr source::files(const std::vector<std::string>& paths, FilesOptions opti
     relative.assign(paths.begin(), paths.end());
   } else {
     const std::string here = std::filesystem::current_path().string() + '/';
-    const bool is_remote = storage::is_object_url(paths.front());
+    const auto scheme_of = [](const std::string& path) {
+      return storage::is_object_url(path) ? std::string_view(path).substr(0, path.find("://") + 3)
+                                          : "";
+    };
+    const std::string_view scheme = scheme_of(paths.front());
+    const bool is_remote = !scheme.empty();
     whole.reserve(paths.size());
     for (const std::string& path : paths) {
       storage::require_readable_scheme(path);
-      if (storage::is_object_url(path) != is_remote)
+      if (const std::string_view other = scheme_of(path); other != scheme)
         refuse(
-            fmt::format("all paths are s3:// or none is, found '{}' and '{}': make two data "
+            fmt::format("all paths are {} or none is, found '{}' and '{}': make two data "
                         "sets, and concatenate() them",
-                        core::printable(paths.front(), 100), core::printable(path, 100)));
+                        scheme.empty() ? other : scheme, core::printable(paths.front(), 100),
+                        core::printable(path, 100)));
       const bool is_whole = is_remote || path.empty() || path.starts_with('/');
       whole.push_back(is_whole ? path : here + path);
     }

@@ -33,10 +33,11 @@ ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& o
   if (form != ImageForm::folder) return form;
   storage::ObjectName folder = storage::parse_object_url(path);
   folder.key = folder.folder_prefix();
-  storage::Storage(options).objects().list(folder, false, [&](storage::ListedObject&& object) {
-    if (!object.is_folder) form = form_of_name(object.key.substr(folder.key.size()));
-    return form == ImageForm::folder;
-  });
+  storage::Storage(options).objects(folder).list(
+      folder, false, [&](storage::ListedObject&& object) {
+        if (!object.is_folder) form = form_of_name(object.key.substr(folder.key.size()));
+        return form == ImageForm::folder;
+      });
   return form;
 }
 

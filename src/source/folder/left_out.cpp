@@ -54,7 +54,7 @@ Result<std::span<const std::byte>> read_head(const storage::Storage& storage,
   if (head.empty()) return std::span<const std::byte>();
   const storage::ObjectName name = storage::parse_object_url(path);
   auto result = storage::with_retries(
-      [&] { return storage.writable_objects()->read(name, *stamp, 0, head); });
+      [&] { return storage.uncached_objects(name)->read(name, *stamp, 0, head); });
   if (!result) return std::move(result.fault());
   return std::span<const std::byte>(head);
 }

@@ -156,7 +156,7 @@ class FileLister {
     storage::ObjectName prefix = storage::parse_object_url(root_.native());
     prefix.key = prefix.folder_prefix();
     std::vector<storage::ListedObject> objects;
-    storage_.objects().list(prefix, true, [&](storage::ListedObject&& object) {
+    storage_.objects(prefix).list(prefix, true, [&](storage::ListedObject&& object) {
       object.key.erase(0, prefix.key.size());
       if (object.key.empty()) return true;
       const std::size_t hidden = end_of_hidden(object.key);

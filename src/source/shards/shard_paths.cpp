@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/printable.hpp"
 #include "src/source/shards/foreign_files.hpp"
 #include "src/source/shards/shard_names.hpp"
 
@@ -245,11 +247,18 @@ class Finder {
     shards.push_back(path);
   }
 
-  std::string describe_none(const std::string& folder, const Texts& others) const {
+  std::string describe_none(const std::string& folder, const Texts& others,
+                            const Texts& folders = {}) const {
     std::string text = fmt::format("no shards in {}: expected {}; ", folder, what_);
     for (const std::string& name : others)
       if (const auto foreign = describe_foreign(name))
         return text + fmt::format("{} is {}", name, *foreign);
+    constexpr std::size_t kShown = 5;
+    if (!folders.empty())
+      text +=
+          fmt::format("it has the folder{} {}{}; ", folders.size() == 1 ? "" : "s",
+                      fmt::join(std::span(folders).first(std::min(kShown, folders.size())), ", "),
+                      folders.size() > kShown ? " and others" : "");
     return text + "check the path, or give a pattern";
   }
 
@@ -288,18 +297,24 @@ class Finder {
     folder.key = folder.folder_prefix();
     Texts found;
     Texts others;
-    storage_.objects().list(folder, false, [&](storage::ListedObject&& object) {
-      const std::string_view name = std::string_view(object.key).substr(folder.key.size());
-      if (object.is_folder || name.starts_with('.')) return true;
+    Texts folders;
+    storage_.objects(folder).list(folder, false, [&](storage::ListedObject&& object) {
+      std::string_view name = std::string_view(object.key).substr(folder.key.size());
+      if (name.starts_with('.')) return true;
+      if (object.is_folder) {
+        name.remove_suffix(name.ends_with('/') ? 1 : 0);
+        if (folders.size() < kMostOthers) folders.push_back(core::printable(name, 100));
+        return true;
+      }
       if (is_shard_(name))
-        found.push_back(storage::ObjectName{folder.bucket, object.key}.url());
+        found.push_back(folder.with_key(object.key).url());
       else if (others.size() < kMostOthers)
         others.emplace_back(name);
       return true;
     });
     // A shard under a name that says nothing of its kind.
     if (found.empty() && !given.key.empty() && storage_.stat(url)) return add_file(url);
-    if (found.empty()) throw Error(describe_none(folder.url(), others));
+    if (found.empty()) throw Error(describe_none(folder.url(), others, folders));
     std::sort(found.begin(), found.end());
     shards.insert(shards.end(), found.begin(), found.end());
   }
@@ -307,13 +322,13 @@ class Finder {
   void add_matching_objects(const std::string& url) {
     const storage::ObjectName pattern = storage::parse_object_url(url);
     const std::size_t special = pattern.key.find_first_of("*?[");
-    storage::ObjectName prefix{pattern.bucket, pattern.key.substr(0, special)};
+    const storage::ObjectName prefix = pattern.with_key(pattern.key.substr(0, special));
     const bool recursive = pattern.key.find('/', special) != std::string::npos;
     Texts found;
-    storage_.objects().list(prefix, recursive, [&](storage::ListedObject&& object) {
+    storage_.objects(prefix).list(prefix, recursive, [&](storage::ListedObject&& object) {
       if (!object.is_folder && !object.key.ends_with(kIndexEnding) &&
           ::fnmatch(pattern.key.c_str(), object.key.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0) {
-        found.push_back(storage::ObjectName{prefix.bucket, object.key}.url());
+        found.push_back(prefix.with_key(object.key).url());
       }
       return true;
     });

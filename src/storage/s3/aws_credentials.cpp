@@ -12,9 +12,9 @@
 #include "src/core/interruption.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
+#include "src/storage/http/client.hpp"
 #include "src/storage/local/command.hpp"
 #include "src/storage/retry.hpp"
-#include "src/storage/s3/http.hpp"
 
 namespace penstock::storage {
 

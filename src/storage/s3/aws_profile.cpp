@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -50,28 +49,6 @@ struct ProfileFile {
 };
 
 }  // namespace
-
-std::optional<std::string> process_environment(const char* name) {
-  const char* const value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
-std::string first_of(std::initializer_list<std::optional<std::string>> choices) {
-  for (const auto& choice : choices) {
-    if (choice && !choice->empty()) return *choice;
-  }
-  return {};
-}
-
-std::string read_token(const std::string& path, std::string_view what) {
-  Result<std::string> token = read_text_file(path, kMostBytes);
-  if (!token)
-    throw Error(fmt::format("{} '{}' cannot be read: {}", what, path, token.fault().reason));
-  while (token->ends_with('\n') || token->ends_with('\r')) token->pop_back();
-  if (token->empty()) throw Error(fmt::format("{} '{}' is empty", what, path));
-  return std::move(*token);
-}
 
 std::optional<std::map<std::string, std::string, std::less<>>> read_ini_section(
     std::string_view text, std::string_view section) {

@@ -1,25 +1,14 @@
 // storage/s3/aws_profile: ~/.aws/credentials and ~/.aws/config.
 #pragma once
 
-#include <functional>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "src/storage/http/environment.hpp"
+
 namespace penstock::storage {
-
-/// A variable of the environment; nothing where it is not set, or empty.
-using Environment = std::function<std::optional<std::string>(const char* name)>;
-[[nodiscard]] std::optional<std::string> process_environment(const char* name);
-
-/// The first that is set; empty where none is.
-[[nodiscard]] std::string first_of(std::initializer_list<std::optional<std::string>> choices);
-/// What a file with a token holds, without the ends of its last line.
-///
-/// Errors  Error  it cannot be read, or is empty; calls it `what`
-[[nodiscard]] std::string read_token(const std::string& path, std::string_view what);
 
 /// What both files say of one profile; the credentials file is asked first.
 class AwsProfile {

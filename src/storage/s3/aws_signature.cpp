@@ -40,20 +40,6 @@ std::string utc(std::chrono::system_clock::time_point now) {
 
 }  // namespace
 
-std::string aws_encode(std::string_view text, bool keep_slashes) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~' || (keep_slashes && c == '/');
-    if (plain) {
-      encoded += c;
-    } else {
-      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return encoded;
-}
-
 std::vector<std::string> sign_aws_request(const AwsRequest& request,
                                           const AwsCredentials& credentials,
                                           std::string_view region,

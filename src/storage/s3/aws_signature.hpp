@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/storage/http/percent.hpp"
+
 namespace penstock::storage {
 
 struct AwsCredentials {
@@ -14,9 +16,6 @@ struct AwsCredentials {
   std::string secret_key;
   std::string session_token{};  ///< of temporary ones
 };
-
-/// Percent-encodes all but letters, digits and -._~, and the slashes of a key if they are to stay.
-[[nodiscard]] std::string aws_encode(std::string_view text, bool keep_slashes = false);
 
 /// A request, as it is signed. Name and value of a header, in lower case and sorted;
 /// of a query parameter, encoded and sorted.

@@ -12,9 +12,9 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/printable.hpp"
+#include "src/storage/http/client.hpp"
+#include "src/storage/http/endpoint.hpp"
 #include "src/storage/retry.hpp"
-#include "src/storage/s3/endpoint.hpp"
-#include "src/storage/s3/http.hpp"
 
 namespace penstock::storage {
 
@@ -39,7 +39,7 @@ std::string query_of(Parameters parameters) {
   std::ranges::sort(parameters);
   std::string query;
   for (const auto& [name, value] : parameters)
-    query += fmt::format("{}{}={}", query.empty() ? "" : "&", name, aws_encode(value));
+    query += fmt::format("{}{}={}", query.empty() ? "" : "&", name, percent_encode(value));
   return query;
 }
 

@@ -4,48 +4,21 @@
 
 #include <pugixml.hpp>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "src/core/printable.hpp"
+#include "src/storage/http/percent.hpp"
 
 namespace penstock::storage {
 
-namespace {
-
-int digit_of(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return -1;
-}
-
-// Keys may hold characters that XML cannot, and so are encoded as in a URL's query.
-std::string decoded(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool escape = text[i] == '%' && i + 2 < text.size() && digit_of(text[i + 1]) >= 0 &&
-                        digit_of(text[i + 2]) >= 0;
-    if (escape) {
-      plain += static_cast<char>(digit_of(text[i + 1]) * 16 + digit_of(text[i + 2]));
-      i += 2;
-    } else {
-      plain += text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return plain;
-}
-
-}  // namespace
-
-std::optional<S3Page> parse_s3_page(std::string_view xml) {
+std::optional<ListingPage> parse_s3_page(std::string_view xml) {
   pugi::xml_document document;
   if (!document.load_buffer(xml.data(), xml.size())) return std::nullopt;
   const pugi::xml_node root = document.child("ListBucketResult");
   if (!root) return std::nullopt;
   const bool encoded = std::string_view(root.child_value("EncodingType")) == "url";
-  const auto key_of = [&](const char* text) { return encoded ? decoded(text) : std::string(text); };
-  S3Page page;
+  const auto key_of = [&](const char* text) {
+    return encoded ? percent_decode(text, true) : std::string(text);
+  };
+  ListingPage page;
   for (const pugi::xml_node object : root.children("Contents")) {
     page.entries.push_back({.key = key_of(object.child_value("Key")),
                             .stamp = {object.child("Size").text().as_ullong(),
@@ -79,7 +52,9 @@ std::optional<S3UploadsPage> parse_s3_uploads(std::string_view xml) {
   const pugi::xml_node root = document.child("ListMultipartUploadsResult");
   if (!root) return std::nullopt;
   const bool encoded = std::string_view(root.child_value("EncodingType")) == "url";
-  const auto key_of = [&](const char* text) { return encoded ? decoded(text) : std::string(text); };
+  const auto key_of = [&](const char* text) {
+    return encoded ? percent_decode(text, true) : std::string(text);
+  };
   S3UploadsPage page;
   for (const pugi::xml_node upload : root.children("Upload"))
     page.uploads.push_back({key_of(upload.child_value("Key")), upload.child_value("UploadId")});
@@ -99,13 +74,6 @@ S3Error parse_s3_error(std::string_view xml) {
     return core::printable(root.child_value(name), kMost);
   };
   return {text("Code"), text("Message"), text("Region")};
-}
-
-std::int64_t version_of_etag(std::string_view etag) noexcept {
-  if (etag.starts_with("W/")) etag.remove_prefix(2);
-  while (etag.starts_with('"')) etag.remove_prefix(1);
-  while (etag.ends_with('"')) etag.remove_suffix(1);
-  return static_cast<std::int64_t>(XXH3_64bits(etag.data(), etag.size()));
 }
 
 }  // namespace penstock::storage

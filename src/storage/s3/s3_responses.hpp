@@ -6,17 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "src/storage/http/byte_range.hpp"
+#include "src/storage/listing.hpp"
 #include "src/storage/object_store.hpp"
 
 namespace penstock::storage {
 
-/// One page of ListObjectsV2 with encoding-type=url.
-struct S3Page {
-  std::vector<ListedObject> entries;
-  std::string next;  ///< continuation token; empty on the last page
-};
-/// Nothing if the text is no such page.
-[[nodiscard]] std::optional<S3Page> parse_s3_page(std::string_view xml);
+/// One page of ListObjectsV2 with encoding-type=url; nothing if the text is no such page.
+[[nodiscard]] std::optional<ListingPage> parse_s3_page(std::string_view xml);
 
 /// What CreateMultipartUpload answers; empty if the text is no such answer.
 [[nodiscard]] std::string parse_s3_upload_id(std::string_view xml);
@@ -38,8 +35,5 @@ struct S3Error {
   std::string region;  ///< the right one, where another was used
 };
 [[nodiscard]] S3Error parse_s3_error(std::string_view xml);
-
-/// A stamp's version, from an ETag.
-[[nodiscard]] std::int64_t version_of_etag(std::string_view etag) noexcept;
 
 }  // namespace penstock::storage

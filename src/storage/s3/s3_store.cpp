@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdlib>
 #include <initializer_list>
-#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,23 +12,21 @@
 
 #include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
+#include "src/storage/http/byte_range.hpp"
+#include "src/storage/http/endpoint.hpp"
+#include "src/storage/listing.hpp"
 #include "src/storage/retry.hpp"
-#include "src/storage/s3/endpoint.hpp"
 
 namespace penstock::storage {
 
 namespace {
 
-std::optional<std::string> given(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional(text);
-}
-
 std::string query_of(const ObjectName& prefix, bool recursive, const std::string& token) {
   // In the order in which they are signed.
   std::string query;
-  if (!token.empty()) query += "continuation-token=" + aws_encode(token) + "&";
+  if (!token.empty()) query += "continuation-token=" + percent_encode(token) + "&";
   if (!recursive) query += "delimiter=%2F&";
-  return query + "encoding-type=url&list-type=2&prefix=" + aws_encode(prefix.key);
+  return query + "encoding-type=url&list-type=2&prefix=" + percent_encode(prefix.key);
 }
 
 // As GDAL calls it, since the AWS tools have flags only; and the one value that S3 takes.
@@ -46,9 +43,9 @@ S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environ
       timeout_(options.timeout),
       attempts_(options.attempts) {
   const AwsProfile profile(options.profile, environment);
-  region_ = first_of({given(options.region), environment("AWS_REGION"),
+  region_ = first_of({if_given(options.region), environment("AWS_REGION"),
                       environment("AWS_DEFAULT_REGION"), profile.get("region"), "us-east-1"});
-  endpoint_ = first_of({given(options.endpoint), environment("AWS_ENDPOINT_URL_S3"),
+  endpoint_ = first_of({if_given(options.endpoint), environment("AWS_ENDPOINT_URL_S3"),
                         environment("AWS_ENDPOINT_URL"), profile.get("endpoint_url")});
   custom_endpoint_ = !endpoint_.empty();
   if (!custom_endpoint_) {
@@ -78,7 +75,7 @@ S3Store::Address S3Store::address_of(const ObjectName& name) const {
   } else {
     address.host = name.bucket + "." + address.host;
   }
-  address.path += aws_encode(name.key, true);
+  address.path += percent_encode(name.key, true);
   address.base = scheme + address.host;
   address.host = host_of(address.base);
   return address;
@@ -155,7 +152,7 @@ Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name,
                         std::string_view rights) const {
   S3Error error = parse_s3_error(response.body);
   const std::string region =
-      first_of({given(response.header("x-amz-bucket-region")), error.region});
+      first_of({if_given(response.header("x-amz-bucket-region")), error.region});
   const bool other_region = !region.empty() && region != region_;
   const long status = response.status;
   Fault fault{.file = name.url()};
@@ -203,41 +200,19 @@ Fault S3Store::fault_of(const HttpResponse& response, const ObjectName& name,
 void S3Store::list(const ObjectName& prefix, bool recursive,
                    const std::function<bool(ListedObject&&)>& each) const {
   const ObjectName bucket{prefix.bucket, ""};
-  constexpr int kMostEmptyPages = 100;
-  std::string token;
-  std::unordered_set<std::string> seen;
-  int empty_pages = 0;
-  do {
-    auto page = with_retries(
-        [&]() -> Result<S3Page> {
-          auto response = send(bucket, {.query = query_of(prefix, recursive, token)});
-          if (!response) return std::move(response.fault());
-          if (!response->is_good()) return fault_of(*response, prefix);
-          auto parsed = parse_s3_page(response->body);
-          if (parsed) return std::move(*parsed);
-          return Fault{.reason =
-                           fmt::format("{} gave no list of objects that can be read: is it an S3 "
-                                       "server?",
-                                       endpoint_)};
-        },
-        attempts_);
-    if (!page) {
-      throw Error(fmt::format("cannot list {}: {}", prefix.url(), page.fault().reason));
-    }
-    const auto refuse = [&](const std::string& what) {
-      throw Error(fmt::format("cannot list {}: {} gives {}: is it an S3 server?", prefix.url(),
-                              endpoint_, what));
-    };
-    for (ListedObject& entry : page->entries) {
-      if (!entry.key.starts_with(prefix.key))
-        refuse(fmt::format("'{}', which does not begin so", core::printable(entry.key, 200)));
-      if (!each(std::move(entry))) return;
-    }
-    token = std::move(page->next);
-    if (!token.empty() && !seen.insert(token).second) refuse("the same page of its list again");
-    empty_pages = page->entries.empty() ? empty_pages + 1 : 0;
-    if (empty_pages == kMostEmptyPages) refuse(fmt::format("{} empty pages", empty_pages));
-  } while (!token.empty());
+  list_pages(
+      prefix, {endpoint_, "an S3 server"}, attempts_,
+      [&](const std::string& token) -> Result<ListingPage> {
+        auto response = send(bucket, {.query = query_of(prefix, recursive, token)});
+        if (!response) return std::move(response.fault());
+        if (!response->is_good()) return fault_of(*response, prefix);
+        auto parsed = parse_s3_page(response->body);
+        if (parsed) return std::move(*parsed);
+        return Fault{
+            .reason = fmt::format(
+                "{} gave no list of objects that can be read: is it an S3 server?", endpoint_)};
+      },
+      each);
 }
 
 Result<FileStamp> S3Store::stat(const ObjectName& name) const {
@@ -267,41 +242,27 @@ Result<FileStamp> S3Store::stat(const ObjectName& name) const {
 Result<void> S3Store::read(const ObjectName& name, const FileStamp& stamp, std::uint64_t offset,
                            std::span<std::byte> into) const {
   if (into.empty()) return {};
-  const bool whole = offset == 0 && into.size() == stamp.bytes;
-  const std::string range =
-      whole ? "" : fmt::format("bytes={}-{}", offset, offset + into.size() - 1);
+  const ByteRange range{offset, into.size(), stamp.bytes};
   Request request;
-  if (!whole) request.headers.emplace_back("range", range);
+  if (!range.is_whole()) request.headers.emplace_back("range", range.header());
   Result<HttpResponse> response = send(name, request, into);
-  const auto fault = [&](std::string reason, bool transient = false) {
-    return Fault{
-        .reason = std::move(reason), .file = name.url(), .offset = offset, .transient = transient};
-  };
   if (!response) {
     response.fault().offset = offset;
     return std::move(response.fault());
   }
   const bool changed = version_of_etag(response->header("etag")) != stamp.version;
   if (response->status == 416 || (response->is_good() && changed)) {
-    return fault("the object was changed after it had been listed or indexed; open it again");
+    return Fault{
+        .reason = "the object was changed after it had been listed or indexed; open it again",
+        .file = name.url(),
+        .offset = offset};
   }
   if (!response->is_good()) {
     Fault said = fault_of(*response, name);
     said.offset = offset;
     return said;
   }
-  const std::string_view expected = whole ? "" : std::string_view(range).substr(6);
-  const std::string got = response->header("content-range");
-  if (!whole && (response->status != 206 || !got.starts_with(fmt::format("bytes {}/", expected)))) {
-    return fault(fmt::format(
-        "{} does not read ranges: asked for bytes {}, it answered with status "
-        "{}{}",
-        endpoint_, expected, response->status, got.empty() ? "" : fmt::format(" and {}", got)));
-  }
-  if (response->received != into.size()) {
-    return fault(fmt::format("expected {} bytes, received {}", into.size(), response->received),
-                 true);
-  }
+  if (auto fault = range.fault_of(*response, endpoint_, name.url())) return *std::move(fault);
   return {};
 }
 

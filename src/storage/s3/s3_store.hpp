@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "src/storage/http/client.hpp"
 #include "src/storage/object_store.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
-#include "src/storage/s3/http.hpp"
 #include "src/storage/s3/s3_responses.hpp"
 
 namespace penstock::storage {

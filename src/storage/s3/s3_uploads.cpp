@@ -35,7 +35,7 @@ std::optional<std::string> md5_of(std::string_view body) {
   return std::string(reinterpret_cast<const char*>(text.data()), kCharacters);
 }
 
-std::string upload_query(const std::string& upload) { return "uploadId=" + aws_encode(upload); }
+std::string upload_query(const std::string& upload) { return "uploadId=" + percent_encode(upload); }
 
 // What may stand in XML as it is; an ETag is a hash in quotes.
 std::string escaped(std::string_view text) {
@@ -133,9 +133,9 @@ std::vector<OpenUpload> S3Store::list_uploads(const ObjectName& prefix) const {
   do {
     // In the order in which they are signed.
     std::string query = "encoding-type=url&";
-    if (!after.key.empty()) query += "key-marker=" + aws_encode(after.key) + "&";
-    query += "prefix=" + aws_encode(prefix.key);
-    if (!after.id.empty()) query += "&upload-id-marker=" + aws_encode(after.id);
+    if (!after.key.empty()) query += "key-marker=" + percent_encode(after.key) + "&";
+    query += "prefix=" + percent_encode(prefix.key);
+    if (!after.id.empty()) query += "&upload-id-marker=" + percent_encode(after.id);
     query += "&uploads=";
     auto page = with_retries(
         [&]() -> Result<S3UploadsPage> {

@@ -1,4 +1,4 @@
-#include "src/storage/s3/http.hpp"
+#include "src/storage/http/client.hpp"
 
 #include <algorithm>
 #include <array>
@@ -137,7 +137,7 @@ class HttpClient::Handle {
   Handle& operator=(const Handle&) = delete;
 
   Result<HttpResponse> send(const HttpRequest& request, const HttpTimeouts& timeouts,
-                            std::optional<std::span<std::byte>> into) {
+                            const char* ca_bundle, std::optional<std::span<std::byte>> into) {
     const std::chrono::milliseconds idle = request.idle.value_or(timeouts.idle);
     Transfer transfer{.into = into, .curl = curl_, .idle = idle};
     std::unique_ptr<curl_slist, FreeList> headers;
@@ -174,7 +174,7 @@ class HttpClient::Handle {
     }
     if (request.method == "PUT" || request.method == "DELETE")
       set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-    if (const char* const bundle = std::getenv("AWS_CA_BUNDLE")) set(CURLOPT_CAINFO, bundle);
+    if (ca_bundle != nullptr) set(CURLOPT_CAINFO, ca_bundle);
 
     const CURLcode code = perform();
     ::curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &transfer.response.status);
@@ -233,7 +233,8 @@ std::string HttpResponse::header(std::string_view name) const {
   return found == headers.end() ? std::string() : found->second;
 }
 
-HttpClient::HttpClient(HttpTimeouts timeouts) : timeouts_(timeouts) {
+HttpClient::HttpClient(HttpTimeouts timeouts, std::vector<const char*> ca_variables)
+    : timeouts_(timeouts), ca_variables_(std::move(ca_variables)) {
   if (!start_curl()) throw Error("libcurl cannot be started");
 }
 HttpClient::~HttpClient() = default;
@@ -257,8 +258,11 @@ void HttpClient::give_back(std::unique_ptr<Handle> handle) const {
 
 Result<HttpResponse> HttpClient::send(const HttpRequest& request,
                                       std::optional<std::span<std::byte>> into) const {
+  const char* ca_bundle = nullptr;
+  for (const char* const variable : ca_variables_)
+    if (ca_bundle == nullptr) ca_bundle = std::getenv(variable);
   std::unique_ptr<Handle> handle = take();
-  Result<HttpResponse> result = handle->send(request, timeouts_, into);
+  Result<HttpResponse> result = handle->send(request, timeouts_, ca_bundle, into);
   give_back(std::move(handle));
   return result;
 }

@@ -1,4 +1,4 @@
-// storage/s3/http: requests over persistent connections, by libcurl.
+// storage/http/client: requests over persistent connections, by libcurl.
 #pragma once
 
 #include <chrono>
@@ -49,7 +49,9 @@ struct HttpTimeouts {
 /// Threads  const, any number at once.
 class HttpClient {
  public:
-  explicit HttpClient(HttpTimeouts timeouts);
+  /// The first of `ca_variables` that is set names a file of certificates, which replace those of the machine.
+  explicit HttpClient(HttpTimeouts timeouts,
+                      std::vector<const char*> ca_variables = {"AWS_CA_BUNDLE"});
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -68,6 +70,7 @@ class HttpClient {
   void give_back(std::unique_ptr<Handle> handle) const;
 
   HttpTimeouts timeouts_;
+  std::vector<const char*> ca_variables_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Handle>> idle_;
 };

@@ -1,0 +1,170 @@
+#include "src/storage/hub/hub_answers.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "src/core/printable.hpp"
+#include "src/storage/http/byte_range.hpp"
+#include "src/storage/http/endpoint.hpp"
+
+namespace penstock::storage {
+
+namespace {
+
+using HubJson = nlohmann::json;
+
+// Discarded where the text is no JSON, or none that the Hub writes: larger than its pages, or deeper.
+HubJson parse_hub_json(std::string_view text) {
+  constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+  constexpr int kMostDepth = 32;
+  if (text.size() > kMostBytes) return HubJson(HubJson::value_t::discarded);
+  bool is_too_deep = false;
+  const auto check = [&](int depth, HubJson::parse_event_t, HubJson&) {
+    is_too_deep = is_too_deep || depth > kMostDepth;
+    return !is_too_deep;
+  };
+  try {
+    HubJson json = HubJson::parse(text, check, false);
+    return is_too_deep ? HubJson(HubJson::value_t::discarded) : json;
+  } catch (const HubJson::exception&) {  // a number that is too large
+    return HubJson(HubJson::value_t::discarded);
+  }
+}
+
+// Empty where it is missing, or no text.
+std::string hub_text(const HubJson& json, const char* key) {
+  if (!json.is_object()) return {};
+  const auto found = json.find(key);
+  return found == json.end() || !found->is_string() ? std::string() : found->get<std::string>();
+}
+
+std::optional<std::uint64_t> hub_size(const HubJson& json) {
+  if (!json.is_object()) return std::nullopt;
+  const auto found = json.find("size");
+  if (found == json.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<std::uint64_t>();
+}
+
+std::optional<ListedObject> parse_hub_entry(const HubJson& json) {
+  ListedObject entry{.key = hub_text(json, "path")};
+  if (entry.key.empty() || entry.key.find('\0') != entry.key.npos || entry.key.ends_with('/'))
+    return std::nullopt;
+  const std::string type = hub_text(json, "type");
+  if (type == "directory") {
+    entry.key += '/';
+    entry.is_folder = true;
+    return entry;
+  }
+  if (type != "file") return std::nullopt;
+  // Large files are kept aside: the file itself is then a pointer, which has a hash of its own.
+  const auto large = json.find("lfs");
+  const bool is_large = large != json.end() && large->is_object();
+  std::string hash = is_large ? hub_text(*large, "oid") : "";
+  if (hash.empty()) hash = hub_text(json, "oid");
+  if (hash.empty()) hash = hub_text(json, "xetHash");
+  auto size = is_large ? hub_size(*large) : std::nullopt;
+  if (!size) size = hub_size(json);
+  if (hash.empty() || !size) return std::nullopt;
+  entry.stamp = {*size, version_of_etag(hash)};
+  return entry;
+}
+
+std::optional<std::uint64_t> number_at_start(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || stop == text.data()) return std::nullopt;
+  return number;
+}
+
+std::string_view without_blanks_before(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::vector<ListedObject>> parse_hub_entries(std::string_view text) {
+  const HubJson json = parse_hub_json(text);
+  if (!json.is_array()) return std::nullopt;
+  std::vector<ListedObject> entries;
+  entries.reserve(json.size());
+  for (const HubJson& each : json) {
+    auto entry = parse_hub_entry(each);
+    if (!entry) return std::nullopt;
+    entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+std::optional<std::string> parse_hub_commit(std::string_view text) {
+  std::string hash = hub_text(parse_hub_json(text), "sha");
+  constexpr std::size_t kDigits = 40;
+  const bool is_hash = hash.size() == kDigits && std::ranges::all_of(hash, [](char c) {
+                         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+                       });
+  if (!is_hash) return std::nullopt;
+  return hash;
+}
+
+std::string next_page_query(std::string_view link) {
+  // <URL>; rel="next", <URL>; rel="last"
+  while (!link.empty()) {
+    const std::size_t open = link.find('<');
+    const std::size_t close = open == link.npos ? link.npos : link.find('>', open);
+    if (close == link.npos) return {};
+    std::string_view url = link.substr(open + 1, close - open - 1);
+    link.remove_prefix(close + 1);
+    const std::string_view about = link.substr(0, link.find('<'));
+    if (about.find("rel=\"next\"") == about.npos && about.find("rel=next") == about.npos) continue;
+    const std::size_t mark = url.find('?');
+    if (mark == url.npos) return {};
+    url = url.substr(mark + 1, url.find('#', mark) - mark - 1);
+    const bool is_plain = std::ranges::all_of(url, [](char c) { return c > ' ' && c < 0x7f; });
+    return is_plain ? std::string(url) : std::string();
+  }
+  return {};
+}
+
+std::optional<std::uint64_t> seconds_to_wait(const HttpResponse& response) {
+  // "resolvers";r=0;t=55: of the draft of the IETF, as the Hub sends it.
+  const std::string limit = response.header("ratelimit");
+  if (limit.find(";r=0;") != limit.npos)
+    if (const std::size_t at = limit.find(";t="); at != limit.npos)
+      if (const auto seconds = number_at_start(std::string_view(limit).substr(at + 3)))
+        return seconds;
+  return number_at_start(without_blanks_before(response.header("retry-after")));
+}
+
+HubRefusal hub_refusal_of(const HttpResponse& response) {
+  constexpr std::size_t kMostShown = 300;
+  HubRefusal refusal{.code = core::printable(response.header("x-error-code"), kMostShown),
+                     .message = response.header("x-error-message")};
+  if (refusal.message.empty()) refusal.message = hub_text(parse_hub_json(response.body), "error");
+  refusal.message = core::printable(refusal.message, kMostShown);
+  return refusal;
+}
+
+std::string redirected_url(std::string_view url, std::string_view location) {
+  const bool is_plain = !location.empty() && std::ranges::all_of(location, [](char c) {
+    return static_cast<unsigned char>(c) > ' ' && c != 0x7f && c != '\\';
+  });
+  if (!is_plain) return {};
+  location = location.substr(0, location.find('#'));
+  std::string next;
+  if (location.starts_with("//")) {
+    next = fmt::format("{}{}", url.substr(0, url.find("//")), location);
+  } else if (location.starts_with('/')) {
+    next =
+        fmt::format("{}{}", url.substr(0, url.find_first_of("/?#", url.find("://") + 3)), location);
+  } else {
+    next = location;
+  }
+  return origin_of(next).empty() ? std::string() : next;
+}
+
+}  // namespace penstock::storage

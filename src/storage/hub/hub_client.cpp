@@ -1,0 +1,83 @@
+#include "src/storage/hub/hub_client.hpp"
+
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/core/interruption.hpp"
+#include "src/core/version.hpp"
+#include "src/storage/http/endpoint.hpp"
+#include "src/storage/hub/hub_answers.hpp"
+
+namespace penstock::storage {
+
+namespace {
+
+bool is_redirect(long status) noexcept {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+void note_file(const HttpResponse& response, HubReply& reply) {
+  if (reply.commit.empty()) reply.commit = response.header("x-repo-commit");
+  const std::string size = response.header("x-linked-size");
+  std::uint64_t bytes = 0;
+  const auto [stop, error] = std::from_chars(size.data(), size.data() + size.size(), bytes);
+  if (error == std::errc{} && stop == size.data() + size.size()) reply.size = bytes;
+}
+
+}  // namespace
+
+std::string HubReply::server() const { return origin_of(url); }
+
+HubClient::HubClient(std::string endpoint, HubToken token, HttpTimeouts timeouts)
+    : endpoint_(std::move(endpoint)),
+      origin_(origin_of(endpoint_)),
+      token_(std::move(token)),
+      client_(timeouts, {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"}) {}
+
+Result<HubReply> HubClient::send(HttpRequest request, const std::string& file,
+                                 std::optional<std::span<std::byte>> into) const {
+  constexpr int kMostRedirects = 5;
+  const std::vector<std::string> headers = std::move(request.headers);
+  HubReply reply{.url = std::move(request.url)};
+  for (int redirects = 0;; ++redirects) {
+    reply.is_own = origin_of(reply.url) == origin_;
+    request.url = reply.url;
+    request.headers = headers;
+    request.headers.push_back(fmt::format("user-agent: penstock/{}", core::version()));
+    if (reply.is_own) {
+      limit_.wait();
+      if (token_.is_given()) request.headers.push_back(token_.header());
+    }
+    Result<HttpResponse> response = client_.send(request, into);
+    if (!response) {
+      Fault fault = std::move(response.fault());
+      if (fault.reason != core::Interruption::kReason)
+        fault.reason = fmt::format("cannot reach {}: {}", reply.is_own ? endpoint_ : reply.server(),
+                                   fault.reason);
+      fault.file = file;
+      return fault;
+    }
+    if (reply.is_own) {
+      limit_.note(*response);
+      note_file(*response, reply);
+    }
+    if (!is_redirect(response->status)) {
+      reply.response = std::move(*response);
+      return reply;
+    }
+    std::string next = redirected_url(reply.url, response->header("location"));
+    const bool is_weaker = reply.url.starts_with("https:") && next.starts_with("http:");
+    if (next.empty() || is_weaker || redirects == kMostRedirects)
+      return Fault{.reason = fmt::format(
+                       "{} answered with a redirect {}", reply.server(),
+                       next.empty() ? "to no URL"
+                       : is_weaker  ? "from https to http, which is not followed"
+                                    : fmt::format("again, after {} of them", kMostRedirects)),
+                   .file = file};
+    reply.url = std::move(next);
+  }
+}
+
+}  // namespace penstock::storage

@@ -1,0 +1,32 @@
+// storage/hub/hub_links: where the Hub's redirects led, so that a read of a file costs one request.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace penstock::storage {
+
+/// The signed URLs of files on the servers that keep them. They expire after about an hour; the server then refuses them,
+/// and the file's URL is asked for again. The oldest are forgotten where there are many.
+///
+/// Threads  any number at once.
+class HubLinks {
+ public:
+  static constexpr std::size_t kMostLinks = 4096;
+
+  /// Empty where it is not known.
+  [[nodiscard]] std::string find(const std::string& file) const;
+  void keep(const std::string& file, std::string url);
+  /// Forgets the file's URL, if it is still this one.
+  void forget(const std::string& file, const std::string& url);
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::string> urls_;
+  std::deque<std::string> files_;  // in the order in which they were first kept
+};
+
+}  // namespace penstock::storage
