@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -89,15 +91,14 @@ std::string ColumnSource::fingerprint() const {
 
 void require_names(std::span<const FieldSpec> fields) {
   if (fields.empty()) throw std::invalid_argument("no fields given; expected at least one");
+  std::unordered_set<std::string_view> names;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].name.empty()) {
       throw std::invalid_argument(fmt::format("field {} has no name; give it one", i));
     }
-    for (std::size_t k = 0; k < i; ++k) {
-      if (fields[k].name == fields[i].name) {
-        throw std::invalid_argument(
-            fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
-      }
+    if (!names.insert(fields[i].name).second) {
+      throw std::invalid_argument(
+          fmt::format("two fields are named '{}'; give each a name of its own", fields[i].name));
     }
   }
 }

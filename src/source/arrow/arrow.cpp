@@ -133,7 +133,7 @@ class ArrowRows final : public Source {
       if (value)
         found = source::integer_of(specs_of_label().dtype, value->data());
       else if (cell.is_null() && !column.required)
-        found = static_cast<std::int64_t>(column.default_value);
+        found = source::default_label(column);
     });
     return found;
   }

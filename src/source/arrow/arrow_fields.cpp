@@ -1,6 +1,7 @@
 #include "src/source/arrow/arrow_fields.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
@@ -67,6 +68,22 @@ DType arrow_integer(const ArrowType& type) noexcept {
   }
 }
 
+std::string unit_of_type(const ArrowType& type) {
+  static constexpr std::array<std::string_view, 6> kUnits{"",       " in days", " in s",
+                                                          " in ms", " in us",   " in ns"};
+  const std::string_view unit = kUnits[static_cast<std::size_t>(type.unit)];
+  switch (type.kind) {
+    case ArrowKind::date:
+      return fmt::format("a date{}", unit);
+    case ArrowKind::time:
+      return fmt::format("a time{}", unit);
+    case ArrowKind::timestamp:
+      return fmt::format("a timestamp{}", unit);
+    default:
+      return fmt::format("a duration{}", unit);
+  }
+}
+
 TableValues values_of_type(const ArrowType& type, const std::string& file,
                            const std::string& column) {
   switch (type.kind) {
@@ -80,7 +97,7 @@ TableValues values_of_type(const ArrowType& type, const std::string& file,
     case ArrowKind::time:
     case ArrowKind::timestamp:
     case ArrowKind::duration:
-      return {.dtype = type.width == 4 ? DType::i32 : DType::i64};
+      return {.dtype = type.width == 4 ? DType::i32 : DType::i64, .unit = unit_of_type(type)};
     case ArrowKind::binary:
     case ArrowKind::utf8:
     case ArrowKind::large_binary:

@@ -115,7 +115,7 @@ Result<ArrowOpenedPtr> ArrowTable::open(std::size_t batch, std::uint64_t table,
       [](const ArrowOpened& opened) {
         std::uint64_t bytes = sizeof(ArrowOpened);
         for (const ArrowColumn& column : opened.columns) bytes += column.owned_bytes();
-        return bytes;
+        return CachedBytes{bytes};
       });
 }
 

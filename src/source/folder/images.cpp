@@ -11,6 +11,7 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/call_text.hpp"
+#include "src/core/lower_case.hpp"
 #include "src/source/arrow/arrow_files.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/source/shards/shard_names.hpp"
@@ -20,11 +21,37 @@ namespace penstock {
 
 namespace {
 
+// What Hugging Face has of image files, beside them: "metadata.parquet", "train_metadata.parquet".
+bool is_metadata_name(std::string_view name) {
+  const std::string lower = core::lower_case(name);
+  return lower == "metadata.parquet" || lower.ends_with("_metadata.parquet");
+}
+
 ImageForm form_of_name(std::string_view name) {
+  if (is_metadata_name(name)) return ImageForm::folder;
   if (source::is_tar_name(name)) return ImageForm::tar;
   if (source::is_parquet_name(name)) return ImageForm::parquet;
   if (source::is_arrow_name(name)) return ImageForm::arrow;
   return source::is_tfrecord_name(name) ? ImageForm::tfrecord : ImageForm::folder;
+}
+
+bool is_image_name(std::string_view name) {
+  static const std::vector<std::string> endings = ImageFolderOptions().extensions;
+  const std::string lower = core::lower_case(name);
+  return std::ranges::any_of(endings,
+                             [&](const std::string& ending) { return lower.ends_with(ending); });
+}
+
+// Whether a sub-folder has images: files of tables beside such are none of images.
+bool has_class_folders(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (!entry.is_directory(error) || entry.path().filename().string().starts_with('.')) continue;
+    for (const auto& file : fs::directory_iterator(entry.path(), error))
+      if (is_image_name(file.path().filename().string())) return true;
+  }
+  return false;
 }
 
 // A shard is told by its name; what is no shard's name, by the first one in it.
@@ -61,7 +88,8 @@ ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptio
   if (!fs::is_directory(path, error)) return form_of_name(source::name_of_pattern(name));
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const ImageForm form = form_of_name(entry.path().filename().string());
-    if (form != ImageForm::folder && !entry.is_directory(error)) return form;
+    if (form == ImageForm::folder || entry.is_directory(error)) continue;
+    return form == ImageForm::parquet && has_class_folders(path) ? ImageForm::folder : form;
   }
   return ImageForm::folder;
 }

@@ -1,6 +1,7 @@
 #include "src/source/parquet/chunk_scan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,17 @@ class ChunkScanner {
       : leaf_(leaf), chunk_(chunk), rows_(rows), read_(read), file_(file), limits_(limits) {}
 
   ParquetPages run() {
+    try {
+      scan();
+    } catch (const DataError& error) {
+      pages_.fault = error.fault();
+      if (!chunk_.is_encrypted && chunk_.other_file.empty()) scan_behind_damage();
+    }
+    return std::move(pages_);
+  }
+
+ private:
+  void scan() {
     const ParquetOrigin origin{.file = file_, .offset = chunk_.pages.begin};
     if (chunk_.is_encrypted)
       throw_parquet_unread(origin, fmt::format("column '{}', which is encrypted,", leaf_.path));
@@ -77,10 +89,42 @@ class ChunkScanner {
       throw_parquet_damage(origin, 0,
                            fmt::format("expected {} rows in column '{}', and found {}", rows_,
                                        leaf_.path, rows_found_));
-    return std::move(pages_);
   }
 
- private:
+  // The damage is in the page behind those that were found.
+  void scan_behind_damage() {
+    read_own_places();
+    std::size_t number = pages_.data.size();
+    const bool is_at_page =
+        number < places_.size() && places_[number].first_row == rows_found_ &&
+        std::equal(pages_.data.begin(), pages_.data.end(), places_.begin(),
+                   [](const ParquetPage& page, const ParquetPagePlace& place) {
+                     return page.offset == place.offset && page.first_row == place.first_row;
+                   });
+    pages_.data.push_back({.offset = is_at_page ? places_[number].offset : chunk_.pages.begin,
+                           .header = {},
+                           .first_row = rows_found_,
+                           .is_damaged = true});
+    if (!is_at_page) return;
+    for (++number; number < places_.size(); ++number) pages_.data.push_back(page_at_place(number));
+  }
+
+  ParquetPage page_at_place(std::size_t number) {
+    const ParquetPagePlace& place = places_[number];
+    const std::uint64_t next = number + 1 < places_.size() ? places_[number + 1].first_row : rows_;
+    ParquetPage page{.offset = place.offset, .header = {}, .first_row = place.first_row};
+    const auto header = parquet_result([&] { return header_at(place.offset).header; });
+    const bool is_data = header && (header->kind == ParquetPageKind::data ||
+                                    header->kind == ParquetPageKind::data_v2);
+    const std::uint64_t rows = next - place.first_row;
+    page.is_damaged = !is_data ||
+                      std::uint64_t{header->header_bytes} + header->packed_bytes != place.bytes ||
+                      (leaf_.max_repetition == 0 && header->values != rows);
+    if (page.is_damaged) return page;
+    page.header = *header;
+    page.rows = rows;
+    return page;
+  }
   // Reads more if a header is longer: one with statistics has two values in it.
   ParquetPage header_at(std::uint64_t offset) {
     constexpr std::uint64_t kUsual = 256;
@@ -167,12 +211,7 @@ class ChunkScanner {
 
   // From the OffsetIndex, while each of its places is that of the page found there.
   std::optional<std::uint64_t> rows_of_place(const ParquetPage& page) {
-    if (!places_read_) {
-      places_read_ = true;
-      // Nothing is lost with a damaged index: it says what the pages do.
-      const auto places = parquet_result([&] { return read_places(chunk_, rows_, read_, file_); });
-      if (places) places_ = *places;
-    }
+    read_own_places();
     const std::size_t number = pages_.data.size();
     if (number >= places_.size()) return std::nullopt;
     const ParquetPagePlace& place = places_[number];
@@ -183,6 +222,13 @@ class ChunkScanner {
     }
     const std::uint64_t next = number + 1 < places_.size() ? places_[number + 1].first_row : rows_;
     return next - place.first_row;
+  }
+
+  // Nothing is lost with a damaged index: it says what the pages do.
+  void read_own_places() {
+    if (std::exchange(places_read_, true)) return;
+    const auto places = parquet_result([&] { return read_places(chunk_, rows_, read_, file_); });
+    if (places) places_ = *places;
   }
 
   const ParquetLeaf& leaf_;
@@ -203,7 +249,15 @@ class ChunkScanner {
 Result<ParquetPages> scan_parquet_chunk(const ParquetLeaf& leaf, const ParquetChunk& chunk,
                                         std::uint64_t rows, const ParquetRead& read,
                                         const std::string& file, const ParquetLimits& limits) {
-  return parquet_result([&] { return ChunkScanner(leaf, chunk, rows, read, file, limits).run(); });
+  ParquetPages pages = find_parquet_pages(leaf, chunk, rows, read, file, limits);
+  if (pages.fault) return std::move(*pages.fault);
+  return pages;
+}
+
+ParquetPages find_parquet_pages(const ParquetLeaf& leaf, const ParquetChunk& chunk,
+                                std::uint64_t rows, const ParquetRead& read,
+                                const std::string& file, const ParquetLimits& limits) {
+  return ChunkScanner(leaf, chunk, rows, read, file, limits).run();
 }
 
 Result<std::vector<ParquetPagePlace>> read_parquet_offset_index(const ParquetChunk& chunk,

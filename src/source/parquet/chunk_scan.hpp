@@ -14,6 +14,7 @@ namespace penstock::source {
 struct ParquetPages {
   std::optional<ParquetPage> dictionary;
   std::vector<ParquetPage> data;
+  std::optional<Fault> fault;  ///< the first that was met
 };
 
 /// A page's place in an OffsetIndex.
@@ -32,6 +33,13 @@ struct ParquetPagePlace {
                                                       const ParquetRead& read,
                                                       const std::string& file,
                                                       const ParquetLimits& limits = {});
+
+/// The same as far as the chunk is good: up to its first fault, and behind that what the OffsetIndex leads to. Where pages
+/// are missing is one that is_damaged.
+[[nodiscard]] ParquetPages find_parquet_pages(const ParquetLeaf& leaf, const ParquetChunk& chunk,
+                                              std::uint64_t rows, const ParquetRead& read,
+                                              const std::string& file,
+                                              const ParquetLimits& limits = {});
 
 /// The OffsetIndex of a chunk that has one; its places lie within the chunk, and their rows ascend.
 ///

@@ -119,9 +119,21 @@ std::vector<ParquetCodec> parquet_codecs() {
   return codecs;
 }
 
-void require_parquet_codec(ParquetCodec codec, const ParquetOrigin& origin) {
+namespace {
+
+bool is_codec_read(ParquetCodec codec) {
   const std::vector<ParquetCodec> known = parquet_codecs();
-  if (std::ranges::find(known, codec) != known.end()) return;
+  return std::ranges::find(known, codec) != known.end();
+}
+
+}  // namespace
+
+bool lacks_parquet_codec(ParquetCodec codec) {
+  return !library_of(codec).empty() && !is_codec_read(codec);
+}
+
+void require_parquet_codec(ParquetCodec codec, const ParquetOrigin& origin) {
+  if (is_codec_read(codec)) return;
   if (library_of(codec).empty())
     throw_parquet_unread(origin, fmt::format("a column compressed with {}", name_of(codec)));
   throw DataError(

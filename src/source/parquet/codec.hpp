@@ -14,6 +14,9 @@ namespace penstock::source {
 /// The codecs that this build decompresses, UNCOMPRESSED first.
 [[nodiscard]] std::vector<ParquetCodec> parquet_codecs();
 
+/// Whether it is read by builds that have its library, and this one has not.
+[[nodiscard]] bool lacks_parquet_codec(ParquetCodec codec);
+
 /// Fails where the codec is not read, or this build lacks its library: the fault names both.
 ///
 /// Errors  DataError

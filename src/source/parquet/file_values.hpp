@@ -23,6 +23,7 @@ struct ParquetPage {
   std::uint64_t first_slot = 0;  ///< in its chunk: all values before it, with nulls
   std::uint64_t first_row = 0;   ///< the first that begins in it, counted in its row group
   std::uint64_t rows = 0;        ///< that begin in it
+  bool is_damaged = false;       ///< it cannot be read: it has an offset and a first_row alone
   [[nodiscard]] std::uint64_t begin() const noexcept { return offset + header.header_bytes; }
   [[nodiscard]] std::uint64_t end() const noexcept { return begin() + header.packed_bytes; }
 };

@@ -8,10 +8,18 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include <penstock/core/error.hpp>
 
 namespace penstock::source {
+
+/// What a page takes: its own bytes, and those of a part that pages share, which count once.
+struct CachedBytes {
+  std::uint64_t own = 0;
+  const void* shared = nullptr;
+  std::uint64_t shared_bytes = 0;
+};
 
 /// Keeps what was made for a key. Of several threads that ask for the same one makes it, and the others wait.
 ///
@@ -27,8 +35,8 @@ class PageCache {
 
   explicit PageCache(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  /// What `make` returned for the key, now or before: a Result<std::shared_ptr<const T>>. `bytes_of` says what it takes. A
-  /// fault is not kept: the next that asks tries again.
+  /// What `make` returned for the key, now or before: a Result<std::shared_ptr<const T>>. `bytes_of` returns its
+  /// CachedBytes. A fault is not kept: the next call tries again. Nor is what has more bytes than the whole budget.
   template <class Make, class BytesOf>
   [[nodiscard]] Result<std::shared_ptr<const T>> get(const Key& key, const Make& make,
                                                      const BytesOf& bytes_of) {
@@ -39,6 +47,8 @@ class PageCache {
     if (made) {
       entry->value = *made;
       keep(key, entry, bytes_of(**made));
+    } else {
+      drop(key, entry);
     }
     return made;
   }
@@ -50,7 +60,7 @@ class PageCache {
   };
   struct Kept {
     std::shared_ptr<Entry> entry;
-    std::uint64_t bytes = 0;
+    CachedBytes bytes;
     std::optional<typename std::list<Key>::iterator> place;  // in used_; none while it is made
   };
   struct Hash {
@@ -68,26 +78,51 @@ class PageCache {
   }
 
   // What was used longest ago goes; what is in use lives on where it is used.
-  void keep(const Key& key, const std::shared_ptr<Entry>& entry, std::uint64_t bytes) {
+  void keep(const Key& key, const std::shared_ptr<Entry>& entry, const CachedBytes& bytes) {
+    std::vector<std::shared_ptr<Entry>> gone;  // freed when the lock is, which others wait for
     const std::lock_guard lock(mutex_);
     const auto found = all_.find(key);
     if (found == all_.end() || found->second.entry != entry || found->second.place) return;
+    if (bytes.own > most_bytes_ || bytes.shared_bytes > most_bytes_ - bytes.own) {
+      all_.erase(found);
+      return;
+    }
     used_.push_front(key);
     found->second.place = used_.begin();
     found->second.bytes = bytes;
-    bytes_ += bytes;
+    bytes_ += bytes.own;
+    if (bytes.shared != nullptr && shared_[bytes.shared]++ == 0) bytes_ += bytes.shared_bytes;
     while (bytes_ > most_bytes_ && !used_.empty()) {
       const auto oldest = all_.find(used_.back());
-      bytes_ -= oldest->second.bytes;
+      release(oldest->second.bytes);
+      gone.push_back(std::move(oldest->second.entry));
       all_.erase(oldest);
       used_.pop_back();
     }
+  }
+
+  void release(const CachedBytes& bytes) {
+    bytes_ -= bytes.own;
+    if (bytes.shared == nullptr) return;
+    const auto users = shared_.find(bytes.shared);
+    if (--users->second > 0) return;
+    bytes_ -= bytes.shared_bytes;
+    shared_.erase(users);
+  }
+
+  void drop(const Key& key, const std::shared_ptr<Entry>& entry) {
+    const std::lock_guard lock(mutex_);
+    const auto found = all_.find(key);
+    if (found != all_.end() && found->second.entry == entry && !found->second.place)
+      all_.erase(found);
   }
 
   std::uint64_t most_bytes_;
   std::mutex mutex_;
   std::unordered_map<Key, Kept, Hash> all_;
   std::list<Key> used_;  // the last used first
+  std::unordered_map<const void*, std::uint64_t>
+      shared_;  // how many of those that are kept share it
   std::uint64_t bytes_ = 0;
 };
 

@@ -51,6 +51,16 @@ ParquetPiece ParquetPageRows::row(std::size_t number) const noexcept {
   return {first, last, first_slot, last_slot};
 }
 
+std::uint64_t ParquetPageRows::bytes_of(const ParquetPiece& piece,
+                                        const ParquetField& field) const noexcept {
+  const std::uint64_t slots = piece.last_slot - piece.first_slot;
+  if (!field.values.is_bytes) return slots * field.element_bytes();
+  std::uint64_t bytes = slots * sizeof(std::int64_t);  // their lengths
+  for (std::uint32_t value = piece.first_value; value < piece.last_value; ++value)
+    bytes += values_.slices[value].bytes;
+  return bytes;
+}
+
 ParquetPiece ParquetPageRows::leading() const noexcept {
   if (slot_begins_.empty() && rows_ > 0) return {};
   const std::uint32_t slots = slot_begins_.empty() ? slots_ : slot_begins_.front();

@@ -37,6 +37,9 @@ class ParquetPageRows {
   [[nodiscard]] std::uint8_t definition(std::uint32_t slot, std::uint8_t most) const noexcept {
     return definition_.empty() ? most : definition_[slot];
   }
+  /// What a piece takes in a record.
+  [[nodiscard]] std::uint64_t bytes_of(const ParquetPiece& piece,
+                                       const ParquetField& field) const noexcept;
   /// Memory that it takes, and that of what it refers to.
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return memory_bytes_; }
 

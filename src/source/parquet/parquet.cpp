@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <memory>
+#include <ranges>
 #include <stdexcept>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,7 +36,8 @@ using source::ParquetValues;
 using source::ShardIndex;
 using source::TableRow;
 
-constexpr std::size_t kLengthPrefix = 4;  // of each value of texts or bytes
+constexpr std::size_t kLengthPrefix = 4;                        // of each value of texts or bytes
+constexpr std::uint64_t kDamageBytes = std::uint64_t{1} << 20;  // of faults that are kept
 
 class ParquetRows final : public Source {
  public:
@@ -45,7 +49,8 @@ class ParquetRows final : public Source {
         fields_(std::move(fields)),
         description_(std::move(description)),
         pages_(options_.page_cache_bytes - options_.page_cache_bytes / 4),
-        dictionaries_(options_.page_cache_bytes / 4) {
+        dictionaries_(options_.page_cache_bytes / 4),
+        damage_(kDamageBytes) {
     for (const ParquetField& field : fields_) source::add_specs(field, specs_);
     for (std::size_t shard = 0; shard < shards_.shards(); ++shard)
       files_.emplace_back(shards_.index(shard), fields_, shards_.path(shard), shards_.path(0));
@@ -106,7 +111,8 @@ class ParquetRows final : public Source {
     const ShardIndex::Range members = index.members(row);
     for (std::uint64_t member = members.first; member < members.last; ++member) {
       const Member found = index.member(member);
-      if (is_read(shard, found.extension)) info.bytes = info.bytes.value_or(0) + found.bytes;
+      if (range_columns_[shard].is_read(found.extension))
+        info.bytes = info.bytes.value_or(0) + found.bytes;
     }
     return info;
   }
@@ -115,12 +121,12 @@ class ParquetRows final : public Source {
     if (!label_) return std::nullopt;
     const auto [shard, row] = shards_.place(number);
     const ShardIndex::Labels* const labels =
-        shards_.index(shard).labels(files_[shard].field(*label_).path);
+        shards_.index(shard).labels(source::name_of_integers(fields_[*label_].column.column));
     if (labels == nullptr) return std::nullopt;
     if (labels->state(row) == LabelState::known) return labels->value(row);
     const TableColumn& column = fields_[*label_].column;
     if (labels->state(row) == LabelState::missing && !column.required)
-      return static_cast<std::int64_t>(column.default_value);
+      return source::default_label(column);
     return std::nullopt;
   }
 
@@ -129,13 +135,18 @@ class ParquetRows final : public Source {
     const auto [shard, row] = shards_.place(number);
     const ShardIndex& index = shards_.index(shard);
     const ParquetField& field = files_[shard].field(*length_);
+    const auto of_null = field.column.required ? std::nullopt : std::optional<std::uint64_t>(0);
     if (field.values.is_list) {
-      const ShardIndex::Labels* const lengths = index.labels(source::name_of_lengths(field.path));
-      if (lengths == nullptr || lengths->state(row) != LabelState::known) return std::nullopt;
-      return static_cast<std::uint64_t>(lengths->value(row));
+      const ShardIndex::Labels* const lengths =
+          index.labels(source::name_of_lengths(field.column.column));
+      if (lengths == nullptr || lengths->state(row) == LabelState::unreadable) return std::nullopt;
+      return lengths->state(row) == LabelState::known
+                 ? static_cast<std::uint64_t>(lengths->value(row))
+                 : of_null;
     }
     if (const auto member = find_member(shard, row, *length_)) return member->bytes;
-    return std::nullopt;
+    const auto page = files_[shard].page_of(index, *length_, files_[shard].place(row));
+    return page && index.page(*page).kind == IndexedPage::Kind::ranges ? of_null : std::nullopt;
   }
 
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
@@ -164,8 +175,14 @@ class ParquetRows final : public Source {
     ParquetTableFile::Place place;
     std::size_t field;
   };
-  // Of a file: which of the index's extensions each field is, one behind it; 0: none.
-  using RangeColumns = std::vector<std::uint64_t>;
+  // Of a file, whose index calls columns extensions.
+  struct RangeColumns {
+    std::vector<std::uint64_t> of_fields;  // one behind each field's extension; 0: none
+    std::vector<bool> read;                // of extensions: whether it is a field's
+    [[nodiscard]] bool is_read(std::uint64_t extension) const {
+      return extension < read.size() && read[static_cast<std::size_t>(extension)];
+    }
+  };
 
   void find_class_names() {
     for (std::size_t shard = 0; shard < files_.size(); ++shard) {
@@ -182,28 +199,33 @@ class ParquetRows final : public Source {
   void find_range_columns() {
     for (std::size_t shard = 0; shard < files_.size(); ++shard) {
       const ShardIndex& index = shards_.index(shard);
-      RangeColumns columns(fields_.size());
+      std::unordered_map<std::string_view, std::uint64_t> numbers;
       for (std::uint64_t number = 0; number < index.extensions(); ++number)
-        for (std::size_t i = 0; i < fields_.size(); ++i)
-          if (index.extension(number) == files_[shard].field(i).path) columns[i] = number + 1;
+        numbers.emplace(index.extension(number), number);
+      RangeColumns columns{.of_fields = std::vector<std::uint64_t>(fields_.size()),
+                           .read = std::vector<bool>(index.extensions())};
+      for (std::size_t i = 0; i < fields_.size(); ++i) {
+        const auto found = numbers.find(files_[shard].field(i).path);
+        if (found == numbers.end()) continue;
+        columns.of_fields[i] = found->second + 1;
+        columns.read[static_cast<std::size_t>(found->second)] = true;
+      }
       range_columns_.push_back(std::move(columns));
     }
   }
 
-  [[nodiscard]] bool is_read(std::size_t shard, std::uint64_t extension) const {
-    return std::ranges::find(range_columns_[shard], extension + 1) != range_columns_[shard].end();
-  }
-
   std::optional<Member> find_member(std::size_t shard, std::uint64_t row, std::size_t field) const {
-    const std::uint64_t column = range_columns_[shard][field];
+    const std::uint64_t column = range_columns_[shard].of_fields[field];
     if (column == 0) return std::nullopt;
     const ShardIndex& index = shards_.index(shard);
     const ShardIndex::Range members = index.members(row);
-    for (std::uint64_t number = members.first; number < members.last; ++number) {
-      const Member member = index.member(number);
-      if (member.extension + 1 == column) return member;
-    }
-    return std::nullopt;
+    // They are in the order of their columns.
+    const auto numbers = std::views::iota(members.first, members.last);
+    const auto found = std::ranges::partition_point(
+        numbers, [&](std::uint64_t number) { return index.member(number).extension + 1 < column; });
+    if (found == numbers.end()) return std::nullopt;
+    const Member member = index.member(*found);
+    return member.extension + 1 == column ? std::optional(member) : std::nullopt;
   }
 
   std::uint64_t offset_of(std::size_t shard, std::uint64_t row) const {
@@ -217,7 +239,7 @@ class ParquetRows final : public Source {
     const ShardIndex& index = shards_.index(reading.shard);
     const ParquetTableFile& file = files_[reading.shard];
     const auto number = file.page_of(index, reading.field, reading.place);
-    if (!number) return explain_missing(reading);
+    if (!number) return missing_page(reading);
     const IndexedPage page = index.page(*number);
     if (page.kind == IndexedPage::Kind::ranges) {
       const auto member = find_member(reading.shard, reading.row, reading.field);
@@ -274,19 +296,32 @@ class ParquetRows final : public Source {
     const ShardIndex& index = shards_.index(reading.shard);
     const ParquetTableFile& file = files_[reading.shard];
     const auto& group = file.pages(reading.field, reading.place.group);
+    const ParquetField& field = file.field(reading.field);
     const IndexedPage first = index.page(number);
     ParquetCell cell{.parts = {}, .offset = first.begin};
     auto page = page_at(reading, number, record);
     if (!page) return std::move(page.fault());
     const std::uint64_t row = reading.place.row - first.first_row;
     cell.parts.push_back({*page, (*page)->row(static_cast<std::size_t>(row))});
-    const bool may_go_on = file.field(reading.field).values.is_list && row + 1 == first.rows;
+    const bool may_go_on = field.values.is_list && row + 1 == first.rows;
+    std::uint64_t bytes = 0;
     for (std::uint64_t next = number + 1; may_go_on && next < group.last; ++next) {
+      const IndexedPage indexed = index.page(next);
+      if (indexed.bytes == 0 || indexed.group != reading.place.group ||
+          indexed.column != file.leaf_number(reading.field))
+        return missing_page(reading);
       page = page_at(reading, next, record);
       if (!page) return std::move(page.fault());
       const source::ParquetPiece leading = (*page)->leading();
       if (leading.last_slot > 0) cell.parts.push_back({*page, leading});
       if ((*page)->rows() > 0) break;
+      // All pages of the list are in memory at once.
+      bytes += (*page)->bytes_of(leading, field);
+      if (bytes > options_.max_record_bytes)
+        return TableRow::fault(first.begin,
+                               fmt::format("the list takes {} bytes up to here, more than "
+                                           "max_record_bytes = {}",
+                                           bytes, options_.max_record_bytes));
     }
     return cell;
   }
@@ -326,9 +361,17 @@ class ParquetRows final : public Source {
               file.leaf(reading.field), file.chunk(reading.field, reading.place.group), page,
               std::move(*bytes), dictionary.get(), shards_.path(reading.shard));
           if (!rows) return std::move(rows.fault());
+          if (rows->values().width != file.field(reading.field).file_width)
+            return changed(page.begin);
           return std::make_shared<const ParquetPageRows>(std::move(*rows));
         },
-        [](const ParquetPageRows& rows) { return rows.memory_bytes(); });
+        [](const ParquetPageRows& rows) -> source::CachedBytes {
+          // Texts of a dictionary are in its memory, which all of its pages share.
+          const ParquetValues& values = rows.values();
+          if (!values.is_shared) return {rows.memory_bytes()};
+          return {rows.memory_bytes() - values.bytes.size(), values.owner.get(),
+                  values.bytes.size()};
+        });
   }
 
   Result<std::shared_ptr<const ParquetValues>> dictionary_at(const Reading& reading,
@@ -348,41 +391,61 @@ class ParquetRows final : public Source {
           if (!values) return std::move(values.fault());
           return std::make_shared<const ParquetValues>(std::move(*values));
         },
-        [](const ParquetValues& values) {
-          return values.bytes.size() + values.slices.size() * sizeof(source::ParquetSlice);
+        [](const ParquetValues& values) -> source::CachedBytes {
+          return {values.bytes.size() + values.slices.size() * sizeof(source::ParquetSlice)};
         });
   }
 
-  // The index has no page for the row: what the column's pages suffer from, they say when they are looked at again.
-  Result<void> explain_missing(const Reading& reading) const {
+  // The index has no page for the row, or for what it goes on with. The column's pages are looked at again, once for all
+  // rows of a row group.
+  Fault missing_page(const Reading& reading) const {
+    const ParquetTableFile& file = files_[reading.shard];
+    const std::uint64_t chunk =
+        reading.place.group * file.footer().schema.leaves.size() + file.leaf_number(reading.field);
+    auto found = damage_.get(
+        {reading.shard, chunk}, [&] { return find_damage(reading); },
+        [](const Fault& fault) -> source::CachedBytes {
+          return {sizeof fault + fault.reason.size() + fault.file.size()};
+        });
+    return found ? **found : std::move(found.fault());
+  }
+
+  // A fault of its own if the file cannot be read at all, which may pass.
+  Result<std::shared_ptr<const Fault>> find_damage(const Reading& reading) const {
+    const auto is = [](Fault fault) -> std::shared_ptr<const Fault> {
+      return std::make_shared<const Fault>(std::move(fault));
+    };
     const ParquetTableFile& file = files_[reading.shard];
     const source::ParquetChunk& chunk = file.chunk(reading.field, reading.place.group);
-    if (chunk.is_encrypted) return TableRow::fault(chunk.pages.begin, "its pages are encrypted");
+    if (chunk.is_encrypted)
+      return is(TableRow::fault(chunk.pages.begin, "its pages are encrypted"));
     if (!chunk.other_file.empty())
-      return TableRow::fault(chunk.pages.begin,
-                             fmt::format("its pages are in another file, {}", chunk.other_file));
+      return is(TableRow::fault(
+          chunk.pages.begin, fmt::format("its pages are in another file, {}", chunk.other_file)));
     std::vector<std::byte> buffer;
+    std::optional<Fault> unread;
     const source::ParquetRead read =
         [&](std::uint64_t offset, std::uint64_t bytes) -> Result<std::span<const std::byte>> {
       buffer.resize(static_cast<std::size_t>(bytes));
-      if (auto result = shards_.read(reading.shard, offset, buffer); !result)
-        return std::move(result.fault());
-      return std::span<const std::byte>(buffer);
+      auto result = shards_.read(reading.shard, offset, buffer);
+      if (result) return std::span<const std::byte>(buffer);
+      if (!unread) unread = result.fault();
+      return std::move(result.fault());
     };
     auto pages = source::scan_parquet_chunk(file.leaf(reading.field), chunk,
                                             file.footer().row_groups[reading.place.group].rows,
                                             read, shards_.path(reading.shard));
-    if (!pages) return std::move(pages.fault());
-    return TableRow::fault(
+    if (unread) return std::move(*unread);
+    if (!pages) return is(std::move(pages.fault()));
+    return is(TableRow::fault(
         chunk.pages.begin,
-        fmt::format("the index has no page for the row: the file {}", source::kDamagedOrChanged));
+        fmt::format("the index has no page for the row: the file {}", source::kDamagedOrChanged)));
   }
 
   Result<void> set_null(const Reading& reading, std::uint64_t offset, TableRow& out) const {
     if (auto result = out.set_null(fields_[reading.field], offset); !result) return result;
-    if (reading.field == length_)
-      if (auto result = compare_length(reading, offset, 0); !result) return result;
-    return compare_label(reading, offset, std::nullopt);
+    if (auto result = compare_length(reading, offset, std::nullopt); !result) return result;
+    return compare_label(reading, offset, nullptr);
   }
 
   Result<void> set_numbers(const Reading& reading, const ParquetCell& cell, TableRow& out) const {
@@ -394,42 +457,58 @@ class ParquetRows final : public Source {
       return TableRow::fault(
           cell.offset, fmt::format("a value is out of the range of {}", name_of(field.spec.dtype)));
     out.set_numbers(field, *room);
-    if (reading.field == length_)
-      if (auto result = compare_length(reading, cell.offset, elements); !result) return result;
-    if (reading.field != label_) return {};
-    return compare_label(reading, cell.offset, source::integer_of(field.spec.dtype, room->data()));
+    if (auto result = compare_length(reading, cell.offset, elements); !result) return result;
+    return compare_label(reading, cell.offset, room->data());
   }
 
-  // filter() goes by the index, and so does packing.
+  // filter() goes by the index, and so does packing. `value` is null where the row's is.
   Result<void> compare_label(const Reading& reading, std::uint64_t offset,
-                             std::optional<std::int64_t> found) const {
+                             const std::byte* value) const {
     if (reading.field != label_) return {};
+    const DType dtype = fields_[reading.field].spec.dtype;
+    const std::string& column = fields_[reading.field].column.column;
     const ShardIndex::Labels* const labels =
-        shards_.index(reading.shard).labels(files_[reading.shard].field(reading.field).path);
+        shards_.index(reading.shard).labels(source::name_of_integers(column));
     if (labels == nullptr) return {};
     const LabelState state = labels->state(reading.row);
+    const std::optional<std::int64_t> found =
+        value == nullptr ? std::nullopt : source::integer_of(dtype, value);
     const bool is_same =
-        found ? state != LabelState::missing &&
-                    (state != LabelState::known || labels->value(reading.row) == *found)
-              : state != LabelState::known;
+        state == LabelState::unreadable || (value == nullptr && state == LabelState::missing) ||
+        (state == LabelState::known && found && labels->value(reading.row) == *found);
     if (is_same) return {};
+    const std::string in_row = value == nullptr ? "null"
+                               : found          ? fmt::to_string(*found)
+                                                : "above 2^63-1";
     return TableRow::fault(
         offset, fmt::format("the value is {} in the row, and {} in the index of its file: the "
                             "file {}",
-                            found ? fmt::to_string(*found) : "null",
+                            in_row,
                             state == LabelState::known ? fmt::to_string(labels->value(reading.row))
                                                        : "null",
                             source::kDamagedOrChanged));
   }
 
+  // Of a list; nothing is found of one that is null.
   Result<void> compare_length(const Reading& reading, std::uint64_t offset,
-                              std::uint64_t found) const {
-    const std::optional<std::uint64_t> known = length(reading.number);
-    if (!known || *known == found) return {};
-    return TableRow::fault(offset,
-                           fmt::format("the list has {} values, and {} in the index of its file: "
-                                       "the file {}",
-                                       found, *known, source::kDamagedOrChanged));
+                              std::optional<std::uint64_t> found) const {
+    if (reading.field != length_) return {};
+    const ParquetField& field = fields_[reading.field];
+    const ShardIndex::Labels* const lengths =
+        shards_.index(reading.shard).labels(source::name_of_lengths(field.column.column));
+    if (!field.values.is_list || lengths == nullptr) return {};
+    const LabelState state = lengths->state(reading.row);
+    const bool is_same = state == LabelState::unreadable ||
+                         (state == LabelState::missing
+                              ? !found
+                              : found && std::cmp_equal(lengths->value(reading.row), *found));
+    if (is_same) return {};
+    return TableRow::fault(
+        offset, fmt::format("the list {}, and {} in the index of its file: the file {}",
+                            found ? fmt::format("has {} values", *found) : "is null",
+                            state == LabelState::known ? fmt::to_string(lengths->value(reading.row))
+                                                       : "is null",
+                            source::kDamagedOrChanged));
   }
 
   source::ShardSet shards_;
@@ -444,6 +523,7 @@ class ParquetRows final : public Source {
   std::vector<std::string> class_names_;
   mutable source::PageCache<ParquetPageRows> pages_;
   mutable source::PageCache<ParquetValues> dictionaries_;
+  mutable source::PageCache<Fault> damage_;  // of the column chunks that have some
 };
 
 void check(const ParquetOptions& options) {
@@ -465,9 +545,10 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
   source::IndexRecipe recipe{
       .kind = source::ShardKind::parquet, .labels = {}, .scan = source::scan_parquet};
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].is_label()) recipe.labels.push_back(fields[i].path);
+    const std::string& column = fields[i].column.column;
+    if (fields[i].is_label()) recipe.labels.push_back(source::name_of_integers(column));
     if (fields[i].values.is_list && ParquetRows::has_known_length(fields, i))
-      recipe.labels.push_back(source::name_of_lengths(fields[i].path));
+      recipe.labels.push_back(source::name_of_lengths(column));
   }
   std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<ParquetRows>(std::move(paths), std::move(indexes), std::move(fields),

@@ -1,6 +1,8 @@
 #include "src/source/parquet/parquet_fields.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -59,17 +61,35 @@ struct Meaning {
   bool is_bytes = false;
 };
 
-Meaning integer_of(const ParquetLogical& logical, bool is_wide) {
-  switch (logical.bits) {
+// 8, 16 and 32 bits are stored as INT32, 64 as INT64.
+std::optional<Meaning> integer_of(const ParquetLogical& logical, ParquetType type) {
+  switch (type == ParquetType::int64 && logical.bits != 64 ? 0 : logical.bits) {
     case 8:
-      return {logical.is_signed ? DType::i8 : DType::u8};
+      return Meaning{logical.is_signed ? DType::i8 : DType::u8};
     case 16:
-      return {logical.is_signed ? DType::i16 : DType::u16};
+      return Meaning{logical.is_signed ? DType::i16 : DType::u16};
     case 32:
-      return {logical.is_signed ? DType::i32 : DType::u32};
+      return Meaning{logical.is_signed ? DType::i32 : DType::u32};
+    case 64:
+      if (type != ParquetType::int64) return std::nullopt;
+      return Meaning{logical.is_signed ? DType::i64 : DType::u64};
     default:
-      if (!is_wide) return {DType::i32};
-      return {logical.is_signed ? DType::i64 : DType::u64};
+      return std::nullopt;
+  }
+}
+
+std::string unit_of(const ParquetLogical& logical) {
+  static constexpr std::array<std::string_view, 4> kUnits{"", " in ms", " in us", " in ns"};
+  const std::string_view unit = kUnits[static_cast<std::size_t>(logical.unit)];
+  switch (logical.meaning) {
+    case ParquetMeaning::date:
+      return "a date in days";
+    case ParquetMeaning::time:
+      return fmt::format("a time{}", unit);
+    case ParquetMeaning::timestamp:
+      return fmt::format("a timestamp{}", unit);
+    default:
+      return {};
   }
 }
 
@@ -83,7 +103,13 @@ Meaning meaning_of(const ParquetLeaf& leaf, const std::string& file, const std::
     case ParquetType::int32:
     case ParquetType::int64: {
       const bool is_wide = leaf.type == ParquetType::int64;
-      if (meaning == ParquetMeaning::integer) return integer_of(leaf.logical, is_wide);
+      if (meaning == ParquetMeaning::integer) {
+        const auto integer = integer_of(leaf.logical, leaf.type);
+        if (integer) return *integer;
+        refuse(file, column,
+               fmt::format("is {} that says it has integers of {} bits", name_of(leaf.type),
+                           leaf.logical.bits));
+      }
       return {is_wide ? DType::i64 : DType::i32};
     }
     case ParquetType::float32:
@@ -93,7 +119,9 @@ Meaning meaning_of(const ParquetLeaf& leaf, const std::string& file, const std::
     case ParquetType::byte_array:
       return {DType::u8, true};
     case ParquetType::fixed_len_byte_array:
-      return {meaning == ParquetMeaning::float16 ? DType::f16 : DType::u8};
+      if (meaning != ParquetMeaning::float16) return {DType::u8};
+      if (leaf.type_length == size_of(DType::f16)) return {DType::f16};
+      refuse(file, column, fmt::format("is a FLOAT16 of {} bytes", leaf.type_length));
     default:
       refuse(file, column, fmt::format("is of type {}", name_of(leaf.type)));
   }
@@ -109,7 +137,8 @@ TableValues values_of_leaf(const ParquetSchema& schema, std::uint32_t number,
   return {.dtype = meaning.dtype,
           .is_bytes = meaning.is_bytes,
           .is_list = leaf.max_repetition == 1,
-          .fixed_bytes = is_fixed ? parquet_width(leaf, {.file = file}) : 0};
+          .fixed_bytes = is_fixed ? parquet_width(leaf, {.file = file}) : 0,
+          .unit = unit_of(leaf.logical)};
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ bool copy_number(const ParquetField& field, const std::byte* from, std::byte* to
     std::memcpy(to, from, field.file_width);
     return true;
   }
+  if (field.file_width != sizeof(std::int32_t)) return false;
   switch (field.spec.dtype) {
     case DType::i8:
       return narrow<std::int8_t>(from, to);
@@ -34,11 +35,20 @@ bool copy_number(const ParquetField& field, const std::byte* from, std::byte* to
 
 }  // namespace
 
+bool is_null_parquet_list(const ParquetPageRows& page, const ParquetPiece& piece,
+                          std::uint8_t max_definition, std::uint8_t list_definition) noexcept {
+  return piece.first_slot == piece.last_slot ||
+         page.definition(piece.first_slot, max_definition) + 1 < list_definition;
+}
+
 bool ParquetCell::is_null(const ParquetField& field) const noexcept {
   const Part& first = parts.front();
-  if (first.piece.first_slot == first.piece.last_slot) return true;
-  const std::uint8_t level = first.page->definition(first.piece.first_slot, field.max_definition);
-  return field.values.is_list ? level + 1 < field.list_definition : level < field.max_definition;
+  if (field.values.is_list)
+    return is_null_parquet_list(*first.page, first.piece, field.max_definition,
+                                field.list_definition);
+  return first.piece.first_slot == first.piece.last_slot ||
+         first.page->definition(first.piece.first_slot, field.max_definition) <
+             field.max_definition;
 }
 
 ParquetCell::Count ParquetCell::count_elements(const ParquetField& field) const {

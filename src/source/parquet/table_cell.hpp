@@ -28,7 +28,8 @@ struct ParquetCell {
   [[nodiscard]] bool is_null(const ParquetField& field) const noexcept;
   /// Of a list, nulls included; 1 for a number.
   [[nodiscard]] Count count_elements(const ParquetField& field) const;
-  /// Copies all numbers, with default_value for those that are null. False if one is out of the range of the type.
+  /// Copies all numbers, with default_value for those that are null. False if one is out of the range of the type. All pages
+  /// have values of field.file_width.
   [[nodiscard]] bool copy_numbers(const ParquetField& field, std::span<std::byte> out) const;
   /// Calls use(value, true) for each value, and use({}, false) for each element of a list that is null.
   template <class Use>
@@ -45,5 +46,10 @@ struct ParquetCell {
     }
   }
 };
+
+/// Whether a row's list is null, or a struct that it is in.
+[[nodiscard]] bool is_null_parquet_list(const ParquetPageRows& page, const ParquetPiece& piece,
+                                        std::uint8_t max_definition,
+                                        std::uint8_t list_definition) noexcept;
 
 }  // namespace penstock::source

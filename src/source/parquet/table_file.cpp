@@ -11,6 +11,8 @@
 #include <penstock/core/error.hpp>
 
 #include "src/source/parquet/chunk_scan.hpp"
+#include "src/source/parquet/codec.hpp"
+#include "src/source/parquet/table_cell.hpp"
 #include "src/source/shards/shard_set.hpp"
 
 namespace penstock::source {
@@ -18,6 +20,7 @@ namespace penstock::source {
 namespace {
 
 constexpr std::string_view kLengthsOf = "lengths of ";
+constexpr std::string_view kIntegersOf = "integers of ";
 
 [[noreturn]] void throw_error(const Fault& fault) {
   throw Error(fmt::format("{}: {} (byte {})", fault.file, fault.reason, fault.offset));
@@ -41,24 +44,32 @@ void require_likely(std::uint64_t rows, std::uint64_t file_bytes, const std::str
 // What one label column of the index says of each row, of which some may not be known.
 class LabelColumn {
  public:
-  LabelColumn(std::string name, std::uint64_t rows) {
+  LabelColumn(std::string name, std::uint64_t rows) : rows_(rows) {
     labels_.name = std::move(name);
-    labels_.states.assign(static_cast<std::size_t>(rows), LabelState::unreadable);
-    labels_.values.assign(static_cast<std::size_t>(rows), 0);
   }
-  void set(std::uint64_t row, std::optional<std::int64_t> value) {
-    if (row >= labels_.states.size()) return;
-    labels_.states[row] = value ? LabelState::known : LabelState::missing;
-    labels_.values[row] = value.value_or(0);
+  // Takes memory for the rows that were found, and not for those that a footer claims.
+  void set(std::uint64_t row, LabelState state, std::int64_t value = 0) {
+    if (row >= rows_) return;
+    if (row >= labels_.states.size()) {
+      labels_.states.resize(static_cast<std::size_t>(row) + 1, LabelState::unreadable);
+      labels_.values.resize(static_cast<std::size_t>(row) + 1, 0);
+    }
+    labels_.states[row] = state;
+    labels_.values[row] = value;
   }
   // Of a list that goes on in another page.
   void add(std::uint64_t row, std::int64_t more) {
     if (row < labels_.states.size() && labels_.states[row] == LabelState::known)
       labels_.values[row] += more;
   }
+  // What a list goes on with is not known.
+  void forget(std::uint64_t row) {
+    if (row < labels_.states.size()) set(row, LabelState::unreadable);
+  }
   [[nodiscard]] ShardContents::Labels take() { return std::move(labels_); }
 
  private:
+  std::uint64_t rows_;
   ShardContents::Labels labels_;
 };
 
@@ -80,7 +91,10 @@ class TableScan {
   TableScan(FileWindow& file, const std::string& path, std::span<const std::string> labels)
       : path_(path), read_(read_through(file)), footer_(open_parquet_footer(file, path)) {
     require_likely(footer_.rows, file.file_bytes(), path);
-    for (const std::string& label : labels) add_label(label);
+    if (!labels.empty()) {
+      const TableLeaves leaves = list_parquet_columns(footer_.schema);
+      for (const std::string& label : labels) add_label(label, leaves);
+    }
     values_.resize(footer_.schema.leaves.size());
     std::uint64_t first_row = 0;
     for (std::size_t group = 0; group < footer_.row_groups.size(); ++group) {
@@ -91,7 +105,7 @@ class TableScan {
   }
 
   ScannedShard take() {
-    ScannedShard scanned{.records = footer_.rows, .contents = {}};
+    ScannedShard scanned{.records = footer_.rows, .contents = {}, .is_complete = is_complete_};
     scanned.contents.pages = std::move(pages_);
     for (Wanted& wanted : wanted_) scanned.contents.labels.push_back(wanted.column.take());
     merge_values(scanned.contents);
@@ -109,14 +123,20 @@ class TableScan {
     ParquetRange range;
   };
 
-  void add_label(const std::string& label) {
+  void add_label(const std::string& label, const TableLeaves& leaves) {
     const bool is_lengths = label.starts_with(kLengthsOf);
-    const std::string path = is_lengths ? label.substr(kLengthsOf.size()) : label;
-    const ParquetLeaf* const leaf = footer_.schema.find(path);
-    if (leaf == nullptr) return;  // the file is refused later, with a message that names the column
-    wanted_.push_back({.leaf = static_cast<std::uint32_t>(leaf - footer_.schema.leaves.data()),
-                       .is_lengths = is_lengths,
-                       .column = LabelColumn(label, footer_.rows)});
+    const std::string_view name =
+        std::string_view(label).substr(is_lengths ? kLengthsOf.size() : kIntegersOf.size());
+    if (!is_lengths && !label.starts_with(kIntegersOf)) return;
+    for (const auto* const some : {&leaves.fields, &leaves.parts}) {
+      const auto leaf = std::ranges::find(*some, name, &TableLeaf::name);
+      if (leaf == some->end()) continue;
+      wanted_.push_back({.leaf = leaf->number,
+                         .is_lengths = is_lengths,
+                         .column = LabelColumn(label, footer_.rows)});
+      return;
+    }
+    // The file is refused later, with a message that names the column.
   }
 
   // Finds the pages of a column, and what is asked of them.
@@ -125,29 +145,34 @@ class TableScan {
     const ParquetChunk& chunk = footer_.row_groups[group].chunks[number];
     const std::uint64_t rows = footer_.row_groups[group].rows;
     if (rows == 0 || chunk.is_encrypted || !chunk.other_file.empty()) return;
-    const Result<ParquetPages> found = scan_parquet_chunk(leaf, chunk, rows, read_, path_);
-    if (!found) return;  // the rows' faults say it when they are read
+    // Rows in pages that are missing are faults, which say why when they are read.
+    const ParquetPages found = find_parquet_pages(leaf, chunk, rows, read_, path_);
     const auto add = [&](const ParquetPage& page, IndexedPage::Kind kind) {
       pages_.push_back({.group = group,
                         .column = number,
                         .kind = kind,
                         .begin = page.offset,
-                        .bytes = page.end() - page.offset,
+                        .bytes = page.is_damaged ? 0 : page.end() - page.offset,
                         .first_row = page.first_row,
                         .rows = page.rows});
     };
-    if (found->dictionary) add(*found->dictionary, IndexedPage::Kind::dictionary);
-    for (const ParquetPage& page : found->data)
+    if (found.dictionary) add(*found.dictionary, IndexedPage::Kind::dictionary);
+    for (const ParquetPage& page : found.data)
       add(page, add_values(leaf, chunk, number, page, first_row) ? IndexedPage::Kind::ranges
                                                                  : IndexedPage::Kind::values);
-    for (Wanted& wanted : wanted_)
-      if (wanted.leaf == number) read_labels(wanted, chunk, *found, first_row);
+    bool is_needed = found.fault.has_value();
+    for (Wanted& wanted : wanted_) {
+      if (wanted.leaf != number) continue;
+      read_labels(wanted, chunk, found, first_row);
+      is_needed = true;
+    }
+    if (is_needed && lacks_parquet_codec(chunk.codec)) is_complete_ = false;
   }
 
   // Whether each value of the page is found by itself.
   bool add_values(const ParquetLeaf& leaf, const ParquetChunk& chunk, std::uint32_t number,
                   const ParquetPage& page, std::uint64_t first_row) {
-    const bool is_plain = chunk.codec == ParquetCodec::uncompressed &&
+    const bool is_plain = !page.is_damaged && chunk.codec == ParquetCodec::uncompressed &&
                           leaf.type == ParquetType::byte_array && leaf.max_repetition == 0 &&
                           page.header.encoding == ParquetEncoding::plain;
     if (!is_plain) return false;
@@ -160,6 +185,7 @@ class TableScan {
       if (is_there)
         values_[number].push_back({first_row + page.first_row + slot, found->values[value++]});
     }
+    rows_with_values_ = std::max(rows_with_values_, first_row + page.first_row + page.rows);
     return true;
   }
 
@@ -181,13 +207,20 @@ class TableScan {
                              .bytes = place.end() - place.offset,
                              .first_row = place.first_row,
                              .rows = place.rows};
-      const auto bytes = read_(page.begin, page.bytes);
-      if (!bytes) continue;
-      auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes->size());
-      std::ranges::copy(*bytes, memory.get());
-      const auto decoded = decode_indexed_page(leaf, chunk, page, std::move(memory),
-                                               found.dictionary ? &dictionary : nullptr, path_);
-      if (decoded) set_labels(wanted, leaf, *decoded, first_row + place.first_row);
+      if (!place.is_damaged) {
+        const auto bytes = read_(page.begin, page.bytes);
+        if (!bytes) continue;
+        auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes->size());
+        std::ranges::copy(*bytes, memory.get());
+        const auto decoded = decode_indexed_page(leaf, chunk, page, std::move(memory),
+                                                 found.dictionary ? &dictionary : nullptr, path_);
+        if (decoded) {
+          set_labels(wanted, leaf, *decoded, first_row + place.first_row);
+          continue;
+        }
+      }
+      if (wanted.is_lengths && place.first_row > 0)
+        wanted.column.forget(first_row + place.first_row - 1);
     }
   }
 
@@ -205,12 +238,16 @@ class TableScan {
     for (std::uint64_t row = 0; row < page.rows(); ++row) {
       const ParquetPiece piece = page.row(row);
       if (wanted.is_lengths) {
-        wanted.column.set(first_row + row, elements(piece));
+        const bool is_null =
+            is_null_parquet_list(page, piece, leaf.max_definition, list_definition);
+        wanted.column.set(first_row + row, is_null ? LabelState::missing : LabelState::known,
+                          elements(piece));
+      } else if (piece.first_value == piece.last_value) {
+        wanted.column.set(first_row + row, LabelState::missing);
       } else {
-        const bool is_there = piece.first_value < piece.last_value;
-        wanted.column.set(first_row + row, is_there
-                                               ? integer_of(leaf, page.values()[piece.first_value])
-                                               : std::nullopt);
+        const auto value = integer_of(leaf, page.values()[piece.first_value]);
+        wanted.column.set(first_row + row, value ? LabelState::known : LabelState::unreadable,
+                          value.value_or(0));
       }
     }
   }
@@ -224,8 +261,8 @@ class TableScan {
     if (used.empty()) return;
     for (const std::uint32_t leaf : used)
       contents.extensions.push_back(footer_.schema.leaves[leaf].path);
-    contents.first_member_ends.reserve(static_cast<std::size_t>(footer_.rows));
-    for (std::uint64_t row = 0; row < footer_.rows; ++row) {
+    contents.first_member_ends.reserve(static_cast<std::size_t>(rows_with_values_));
+    for (std::uint64_t row = 0; row < rows_with_values_; ++row) {
       for (std::size_t i = 0; i < used.size(); ++i) {
         const std::vector<Value>& values = values_[used[i]];
         std::size_t& at = next[used[i]];
@@ -244,6 +281,8 @@ class TableScan {
   std::vector<Wanted> wanted_;
   std::vector<IndexedPage> pages_;
   std::vector<std::vector<Value>> values_;  // of each leaf
+  std::uint64_t rows_with_values_ = 0;      // up to the last that was found, not the footer's
+  bool is_complete_ = true;                 // a build with all codecs would find no more
 };
 
 // Header and body, which `bytes` begin with.
@@ -279,7 +318,10 @@ ParquetFooter read_first_footer(const std::string& path, const storage::Storage&
   return open_parquet_footer(window, path);
 }
 
-std::string name_of_lengths(const std::string& leaf) { return std::string(kLengthsOf) + leaf; }
+std::string name_of_lengths(const std::string& column) { return std::string(kLengthsOf) + column; }
+std::string name_of_integers(const std::string& column) {
+  return std::string(kIntegersOf) + column;
+}
 
 ScannedShard scan_parquet(const storage::StoredFile& file, const std::string& path,
                           std::span<const std::string> labels) {
@@ -349,8 +391,7 @@ ParquetTableFile::ParquetTableFile(const ShardIndex& index, std::span<const Parq
   pages_.resize(fields_.size());
   std::vector<std::vector<std::size_t>> users(footer_.schema.leaves.size());
   for (std::size_t i = 0; i < fields_.size(); ++i) {
-    const ParquetLeaf* const leaf = footer_.schema.find(fields_[i].path);
-    leaves_.push_back(static_cast<std::uint32_t>(leaf - footer_.schema.leaves.data()));
+    leaves_.push_back(fields_[i].leaf);
     users[leaves_.back()].push_back(i);
     pages_[i].groups.resize(footer_.row_groups.size());
   }

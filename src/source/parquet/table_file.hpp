@@ -26,11 +26,13 @@ namespace penstock::source {
 [[nodiscard]] ParquetFooter read_first_footer(const std::string& path,
                                               const storage::Storage& storage);
 
-/// The name under which an index keeps the lengths of a column's lists; that of its integers is the leaf's path itself.
-[[nodiscard]] std::string name_of_lengths(const std::string& leaf);
+/// The names under which an index keeps the lengths of a column's lists, and its integers. The column's name is that which
+/// people give it: files that name the groups of lists differently have the same.
+[[nodiscard]] std::string name_of_lengths(const std::string& column);
+[[nodiscard]] std::string name_of_integers(const std::string& column);
 
 /// The pages of all columns, and where the values of uncompressed columns of texts or bytes are. `labels` names columns of
-/// integers and of lists, as above. Of a column that is damaged the pages from there on are missing in its row group.
+/// integers and of lists, as above. Where pages are damaged, one of no bytes stands for them.
 ///
 /// Errors  Error  as open_parquet_footer()
 [[nodiscard]] ScannedShard scan_parquet(const storage::StoredFile& file, const std::string& path,

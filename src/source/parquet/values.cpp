@@ -150,6 +150,7 @@ class ValueDecoder {
       for (const std::uint32_t index : indices) out_.slices.push_back(dictionary.slices[index]);
       out_.bytes = dictionary.bytes;
       out_.owner = dictionary.owner;
+      out_.is_shared = true;
       return std::move(out_);
     }
     std::byte* to = allocate(in_.count, width_);

@@ -26,6 +26,7 @@ struct ParquetValues {
   std::span<const std::byte> bytes;  ///< little-endian values, or what slices are of
   std::vector<ParquetSlice> slices;
   std::shared_ptr<const std::byte[]> owner;
+  bool is_shared = false;  ///< `bytes` are those of a dictionary
 
   /// One value's bytes.
   [[nodiscard]] std::span<const std::byte> operator[](std::size_t number) const {

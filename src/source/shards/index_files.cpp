@@ -211,8 +211,8 @@ class IndexOpener {
     }
     const std::vector<std::byte> bytes =
         ShardIndex::encode(recipe_.kind, stamp, scanned.records, scanned.contents);
+    if (scanned.is_complete) keep(path, bytes);
     scanned = {};
-    keep(path, bytes);
     found_[shard] = ShardIndex::of_encoded(bytes);
   }
 

@@ -18,6 +18,8 @@ namespace penstock::source {
 struct ScannedShard {
   std::uint64_t records = 0;
   ShardContents contents;
+  bool is_complete =
+      true;  ///< false: a build with more libraries would find more, and the index is not kept
 };
 
 /// How one kind of shard is indexed.

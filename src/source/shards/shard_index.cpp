@@ -210,11 +210,11 @@ std::string_view text_between(std::string_view text, const PackedColumn& ends,
 }  // namespace
 
 LabelState ShardIndex::Labels::state(std::uint64_t record) const noexcept {
-  return static_cast<LabelState>(states[record]);
+  return record < states.size() ? static_cast<LabelState>(states[record]) : LabelState::unreadable;
 }
 
 std::int64_t ShardIndex::Labels::value(std::uint64_t record) const noexcept {
-  return from_column(values[record]);
+  return record < values.size() ? from_column(values[record]) : 0;
 }
 
 std::vector<std::byte> ShardIndex::encode(ShardKind kind, const ShardStamp& stamp,
@@ -375,6 +375,8 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
   const auto one_each = [](const PackedColumn& column, std::uint64_t count) {
     return column.size() == count;
   };
+  // Of tables there is nothing of rows behind the last that was found.
+  const auto fewer = [&](const PackedColumn& column) { return column.size() < records_; };
   // Of each kind of things one column has another number for each, so there are no more than the file has room for:
   // no count makes a reader go on for ever. Each record has a member, or damage; those of tables need none: their footer
   // says how many there are.
@@ -389,8 +391,7 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
   return is_ordered && (key_ends_.size() == 0 || one_each(key_ends_, records_)) &&
          (kind_ == ShardKind::tokens
               ? one_each(record_ends_, records_)
-              : one_each(member_ends_, records_) ||
-                    (is_parquet && member_ends_.size() == 0 && members == 0) ||
+              : one_each(member_ends_, records_) || (is_parquet && fewer(member_ends_)) ||
                     (member_ends_.size() == 0 && one_each(member_begins_, records_))) &&
          one_each(member_bytes_, members) && one_each(member_extensions_, members) &&
          one_each(member_flags_, members) && one_each(damage_begins_, damages) &&
@@ -401,8 +402,9 @@ bool ShardIndex::read_sections(std::span<const std::byte> body, std::uint32_t se
          one_each(page_first_rows_, pages) && one_each(page_rows_, pages) &&
          (remarks_.size() == 0 || one_each(remarks_, numbers_of({}).size())) &&
          std::all_of(labels_.begin(), labels_.end(), [&](const NamedLabels& named) {
-           return one_each(named.labels.states, records_) &&
-                  one_each(named.labels.values, records_);
+           const std::uint64_t labels = named.labels.states.size();
+           return one_each(named.labels.values, labels) &&
+                  (labels == records_ || (is_parquet && fewer(named.labels.states)));
          });
 }
 
@@ -411,7 +413,7 @@ std::string_view ShardIndex::key(std::uint64_t record) const noexcept {
 }
 
 ShardIndex::Range ShardIndex::members(std::uint64_t record) const noexcept {
-  if (member_ends_.size() == 0)
+  if (member_ends_.size() <= record)
     return kind_ == ShardKind::parquet ? Range{} : Range{record, record + 1};
   const std::uint64_t first = record == 0 ? 0 : member_ends_[record - 1];
   const std::uint64_t last = member_ends_[record];

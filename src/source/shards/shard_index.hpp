@@ -106,11 +106,12 @@ enum class LabelState : std::uint8_t {
 struct ShardContents {
   struct Labels {
     std::string name;
-    std::vector<LabelState> states;    ///< one per record
-    std::vector<std::int64_t> values;  ///< one per record
+    std::vector<LabelState> states;  ///< one per record; of tables fewer: the others are unreadable
+    std::vector<std::int64_t> values;  ///< as many
   };
-  std::vector<std::string> keys;                 ///< one per record, or none at all
-  std::vector<std::uint64_t> first_member_ends;  ///< one per record; empty: one member each
+  std::vector<std::string> keys;  ///< one per record, or none at all
+  /// One per record; empty: one member each. Of tables fewer: the others have none.
+  std::vector<std::uint64_t> first_member_ends;
   std::vector<Member> members;
   std::vector<std::string> extensions;
   std::vector<Damage> damages;  ///< in the order of their records

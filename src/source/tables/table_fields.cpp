@@ -1,8 +1,11 @@
 #include "src/source/tables/table_fields.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -100,16 +103,21 @@ std::string list_names(std::span<const TableLeaf> leaves) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-const TableLeaf& find_leaf(const TableLeaves& all, const std::string& column,
-                           const std::string& file) {
-  const TableLeaf* found = nullptr;
-  for (const auto* const leaves : {&all.fields, &all.parts}) {
-    for (const TableLeaf& leaf : *leaves) {
-      if (leaf.name != column) continue;
-      if (found != nullptr) refuse_table_column(file, column, "is there twice", all.reader);
-      found = &leaf;
-    }
-    if (found != nullptr) return *found;
+using LeavesByName = std::unordered_multimap<std::string_view, const TableLeaf*>;
+
+LeavesByName by_name(std::span<const TableLeaf> leaves) {
+  LeavesByName names;
+  for (const TableLeaf& leaf : leaves) names.emplace(leaf.name, &leaf);
+  return names;
+}
+
+const TableLeaf& find_leaf(const TableLeaves& all, std::span<const LeavesByName> names,
+                           const std::string& column, const std::string& file) {
+  for (const LeavesByName& some : names) {
+    const auto [first, last] = some.equal_range(column);
+    if (first == last) continue;
+    if (std::next(first) != last) refuse_table_column(file, column, "is there twice", all.reader);
+    return *first->second;
   }
   std::vector<TableLeaf> inside;
   for (const TableLeaf& leaf : all.fields)
@@ -157,9 +165,11 @@ std::vector<TableField> resolve_table_columns(
   };
   if (columns.empty())
     for (const TableLeaf& leaf : leaves.fields) add({.name = leaf.name, .column = leaf.name}, leaf);
+  std::array<LeavesByName, 2> names;
+  if (!columns.empty()) names = {by_name(leaves.fields), by_name(leaves.parts)};
   for (TableColumn column : columns) {
     if (column.column.empty()) column.column = column.name;
-    const TableLeaf& leaf = find_leaf(leaves, column.column, file);
+    const TableLeaf& leaf = find_leaf(leaves, names, column.column, file);
     add(std::move(column), leaf);
   }
   std::vector<FieldSpec> specs;
@@ -176,12 +186,18 @@ void require_same_field(const TableField& own, const TableField& field, const st
   const TableValues& one = own.values;
   const TableValues& other = field.values;
   if (own.spec == field.spec && one.is_list == other.is_list && one.is_bytes == other.is_bytes &&
-      one.fixed_bytes == other.fixed_bytes && one.list_size == other.list_size)
+      one.fixed_bytes == other.fixed_bytes && one.list_size == other.list_size &&
+      one.unit == other.unit)
     return;
-  throw Error(fmt::format(
-      "{}: the column '{}' is {}, and in {} it is {}: files of one data set must "
-      "have the same types",
-      file, field.column.column, own.spec.to_string(), first_file, field.spec.to_string()));
+  const auto describe = [](const TableField& some) {
+    return some.values.unit.empty()
+               ? some.spec.to_string()
+               : fmt::format("{}, {}", some.spec.to_string(), some.values.unit);
+  };
+  throw Error(
+      fmt::format("{}: the column '{}' is {}, and in {} it is {}: files of one data set must "
+                  "have the same types and units",
+                  file, field.column.column, describe(own), first_file, describe(field)));
 }
 
 void add_specs(const TableField& field, std::vector<FieldSpec>& specs) {

@@ -36,6 +36,7 @@ struct TableValues {
   bool is_list = false;
   std::uint32_t fixed_bytes = 0;  ///< each value is so many bytes, and no number; 0: it is not
   std::uint32_t list_size = 0;    ///< of lists that all have so many values; 0: they may differ
+  std::string unit{};  ///< of dates and times what their integers count: "a timestamp in us"
 };
 
 /// How a leaf's values become a field.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/core/can_hold.hpp"
+
 namespace penstock::source {
 
 namespace {
@@ -43,9 +45,10 @@ void fill_number(DType dtype, double value, std::byte* to) noexcept {
   }
 }
 
-std::int64_t integer_of(DType dtype, const std::byte* at) noexcept {
-  const auto as = [&]<class T>(T value) {
+std::optional<std::int64_t> integer_of(DType dtype, const std::byte* at) noexcept {
+  const auto as = [&]<class T>(T value) -> std::optional<std::int64_t> {
     std::memcpy(&value, at, sizeof value);
+    if (!std::in_range<std::int64_t>(value)) return std::nullopt;
     return static_cast<std::int64_t>(value);
   };
   switch (dtype) {
@@ -61,9 +64,16 @@ std::int64_t integer_of(DType dtype, const std::byte* at) noexcept {
       return as(std::uint32_t{});
     case DType::i32:
       return as(std::int32_t{});
+    case DType::u64:
+      return as(std::uint64_t{});
     default:
       return as(std::int64_t{});
   }
+}
+
+std::optional<std::int64_t> default_label(const TableColumn& column) noexcept {
+  if (!core::can_hold(DType::i64, column.default_value)) return std::nullopt;
+  return static_cast<std::int64_t>(column.default_value);
 }
 
 Result<void> TableRow::count(std::uint64_t bytes, std::uint64_t offset) {

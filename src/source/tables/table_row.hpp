@@ -20,8 +20,10 @@ namespace penstock::source {
 /// Writes a number, which the type can hold.
 void fill_number(DType dtype, double value, std::byte* to) noexcept;
 
-/// A number of an integer type; of u64 what it is in two's complement.
-[[nodiscard]] std::int64_t integer_of(DType dtype, const std::byte* at) noexcept;
+/// A number of an integer type; nothing of a u64 that i64 has not.
+[[nodiscard]] std::optional<std::int64_t> integer_of(DType dtype, const std::byte* at) noexcept;
+/// A column's default_value as a label; nothing of one that i64 has not.
+[[nodiscard]] std::optional<std::int64_t> default_label(const TableColumn& column) noexcept;
 
 /// Fills a record with one row, field by field. Faults have the offset that a function is given, and neither file nor
 /// column.
