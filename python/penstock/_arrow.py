@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy
 
+from penstock._errors import Error
+
 
 def take(table: Any, all_columns: bool, rows: Any) -> tuple[Any, list[str] | None, Any]:
     """The capsule of a stream, the names of the columns where the table says which, and the numbers of the rows."""
@@ -39,8 +41,14 @@ def _of_hugging_face(data: Any, all_columns: bool, rows: Any) -> tuple[list[str]
         columns = list(chosen["columns"])
     if data._indices is not None:  # what select(), shuffle(), filter() left
         numbers = data._indices.column(0).to_numpy()
-        rows = numbers if rows is None else numbers[_row_numbers(rows)]
+        rows = numbers if rows is None else _of_rows(numbers, _row_numbers(rows))
     return columns, rows, data.data.table
+
+
+def _of_rows(numbers: Any, rows: Any) -> Any:
+    if len(rows) > 0 and rows.max() >= len(numbers):
+        raise Error(f"arrow_table: row {rows.max()} was chosen of {len(numbers)}")
+    return numbers[rows]
 
 
 def _row_numbers(rows: Any) -> Any:

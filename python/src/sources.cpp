@@ -71,7 +71,7 @@ struct PythonValue<std::vector<ArrayField>> {
   }
 };
 
-/// The columns of a table: names, or ParquetColumns; one, or several.
+/// The columns of a table: names, or TableColumns; one, or several.
 template <>
 struct PythonValue<std::vector<TableColumn>> {
   static std::string type() { return "str | collections.abc.Sequence[str | TableColumn] | None"; }

@@ -494,3 +494,21 @@ def test_files_of_pyarrow_polars_and_duckdb(name):
                     np.testing.assert_array_equal(row["v"], 0 if value is None else value, part)
             checked += 1
     assert checked > 0 or len(table) == 0
+
+
+def test_the_first_list_of_numbers_has_the_lengths(tmp_path):
+    write(tmp_path / "a.parquet", {"text": (pa.string(), ["a", "bb"]), "input_ids": (pa.list_(pa.int32()), [[1, 2, 3], [4, 5]]),
+                                   "completion_mask": (pa.list_(pa.int8()), [[0, 1, 1], [0, 1]])})
+    data = ps.parquet(tmp_path / "a.parquet")
+    for plan in (data.pack(5, field="input_ids", label_mask="completion_mask"), data.pack(5, field="input_ids")):
+        assert np.asarray(next(plan.batch(1).loader())["tokens"]).tolist() == [[1, 2, 3, 4, 5]]
+    steps = data.batch_by_length([2, 4], tokens=8, fields=["input_ids", "completion_mask"]).loader()
+    assert sorted(len(np.asarray(step["input_ids"])[0]) for step in steps) == [2, 4]
+
+
+@pytest.mark.parametrize("codec", ["lz4", "brotli"])
+def test_what_cannot_be_decompressed_is_refused_at_once(tmp_path, codec):
+    write(tmp_path / "a.parquet", {"x": (pa.int64(), [1, 2]), "y": (pa.int64(), [1, 2])}, compression={"x": codec, "y": "none"})
+    with pytest.raises(ps.Error, match=f"column 'x': .*{codec.upper()}"):
+        ps.parquet(tmp_path / "a.parquet")
+    assert [row["y"] for row in read(ps.parquet(tmp_path / "a.parquet", columns=["y"]))] == [1, 2]

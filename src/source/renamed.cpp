@@ -54,10 +54,7 @@ class Renamed final : public Composite {
           source_->fields().end())
         refuse(fmt::format("there is no field '{}': there are {}", name.field, all));
     }
-    // What the source knows of labels is of its own field "label".
-    for (std::size_t field = 0; field < fields_.size(); ++field)
-      if (fields_[field].name == "label")
-        has_labels_ = source_->fields()[from_[field]].name == "label";
+    find_labels();
     for (const FieldSpec& field : fields_)
       if (std::ranges::count(fields_, field.name, &FieldSpec::name) > 1)
         refuse(fmt::format("two fields would be named '{}'", field.name));
@@ -122,10 +119,25 @@ class Renamed final : public Composite {
     if (fields_.size() == before) put(field.name);
   }
 
+  // What the source knows of labels is of one of its fields; here they are of a field "label" that is the same, or where there
+  // is none.
+  void find_labels() {
+    const auto* const renamed = dynamic_cast<const Renamed*>(source_.get());
+    const std::string& theirs = renamed != nullptr ? renamed->labels_of_ : labels_of_;
+    std::string ours;
+    for (std::size_t field = 0; field < fields_.size(); ++field) {
+      const bool is_same = source_->fields()[from_[field]].name == theirs;
+      if (fields_[field].name == "label") has_labels_ = is_same;
+      if (is_same && (ours.empty() || fields_[field].name == "label")) ours = fields_[field].name;
+    }
+    labels_of_ = ours;
+  }
+
   SourcePtr source_;
   std::vector<FieldName> names_;
   std::vector<FieldSpec> fields_;
   std::vector<std::size_t> from_;  // which field of the source each is
+  std::string labels_of_ = "label";  // the field that the source's labels are of, under its name here
   bool has_labels_ = true;
 };
 

@@ -38,7 +38,8 @@ Result<FileStamp> stamp_of(const std::string& path, int failed, const struct sta
 }
 
 Fault changed_file(const std::string& path) {
-  return {.reason = "the shard was changed after it had been indexed; open it again", .file = path};
+  return {.reason = "the file was changed while it was open; open it again once it is complete",
+          .file = path};
 }
 
 class LocalFile final : public StoredFile {
@@ -162,7 +163,8 @@ Result<StoredFilePtr> Storage::open(const std::string& path, const FileStamp& kn
   }
   Result<StoredFilePtr> file = open(path);
   if (file && (*file)->stamp() != known) {
-    return changed_file(path);
+    return Fault{.reason = "the shard was changed after it had been indexed; open it again",
+                 .file = path};
   }
   return file;
 }

@@ -146,8 +146,8 @@ class ArrowRows final : public Source {
     std::optional<std::uint64_t> found;
     const ArrowTableField& field = tables_[at.table].fields()[*length_];
     with_cell(**opened, at, *length_, [&](const ArrowCell& cell) {
-      if (cell.is_null() || cell.has_null_element()) {
-        if (!field.column.required) found = cell.count();
+      if (cell.is_null()) {
+        if (!field.column.required) found = 0;  // else an error of what needs the length
       } else if (field.values.is_list) {
         found = cell.count();
       } else {

@@ -26,7 +26,7 @@ std::optional<ArrowCell::Place> ArrowCell::walk(Place from) const {
 }
 
 bool ArrowCell::has_null_element() const {
-  if (!is_list_) return false;
+  if (!is_list_ || numbers()) return false;
   bool has_null = false;
   for_each_place([&](const std::optional<Place>& place) { has_null |= !place; });
   return has_null;

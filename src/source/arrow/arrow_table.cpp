@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/source/arrow/compression.hpp"
 #include "src/source/hash_ends.hpp"
 
 namespace penstock::source {
@@ -33,8 +34,13 @@ ArrowTable::ArrowTable(const std::string& path) : name_(path), mapped_(storage::
   std::uint64_t rows = 0;
   for (std::size_t batch = 0; batch < index_->batches.size(); ++batch) {
     // A number of rows that lies would move all rows behind it.
-    if (const auto located = columns_->locate(batch); !located)
-      throw Error(located.fault().to_string());
+    const auto located = columns_->locate(batch);
+    if (!located) throw Error(located.fault().to_string());
+    try {
+      require_arrow_codec(located->compression, {.file = path, .offset = located->body.begin});
+    } catch (const DataError& error) {
+      throw Error(error.fault().to_string());
+    }
     ends_.push_back(rows += index_->batches[batch].rows);
   }
   slots_ = std::make_unique<Slot[]>(ends_.size());

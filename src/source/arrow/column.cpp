@@ -63,8 +63,10 @@ ArrowColumn::ArrowColumn(ArrowColumnParts parts)
 }
 
 std::uint64_t ArrowColumn::owned_bytes() const noexcept {
-  std::uint64_t bytes = owned_bytes_;
+  std::uint64_t bytes = sizeof(ArrowColumn) + owned_bytes_;
   for (const ArrowColumn& child : children_) bytes += child.owned_bytes();
+  if (dictionary_ != nullptr)
+    for (const ArrowColumn& part : dictionary_->parts) bytes += part.owned_bytes();
   return bytes;
 }
 

@@ -71,7 +71,7 @@ class ArrowColumn {
   [[nodiscard]] const ArrowType& type() const noexcept { return type_; }
   [[nodiscard]] std::uint64_t length() const noexcept { return length_; }
   [[nodiscard]] bool may_have_nulls() const noexcept { return may_have_nulls_; }
-  /// Memory of parts.owned_bytes, with that of its children.
+  /// Memory of parts.owned_bytes and of itself, with that of its children and its dictionary.
   [[nodiscard]] std::uint64_t owned_bytes() const noexcept;
   /// Of a column with a dictionary: also where the entry is null.
   [[nodiscard]] bool is_null(std::uint64_t number) const;

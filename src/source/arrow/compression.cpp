@@ -6,6 +6,17 @@
 
 namespace penstock::source {
 
+void require_arrow_codec(ArrowCompression compression, const ArrowOrigin& origin) {
+  if (compression == ArrowCompression::lz4_frame)
+    throw DataError(Fault{.reason = "a batch is compressed with LZ4_FRAME, which is not read here; "
+                                    "pyarrow reads it: write the file again with "
+                                    "IpcWriteOptions(compression=None), or 'zstd'",
+                          .file = origin.file,
+                          .offset = origin.offset});
+  if (compression == ArrowCompression::zstd)
+    require_parquet_codec(ParquetCodec::zstd, {.file = origin.file, .offset = origin.offset});
+}
+
 ArrowUnpacked unpack_arrow_buffer(ArrowCompression compression, std::span<const std::byte> packed,
                                   std::uint64_t most, const ArrowOrigin& origin) {
   if (packed.size() < kArrowUnpackedLength)
@@ -19,12 +30,7 @@ ArrowUnpacked unpack_arrow_buffer(ArrowCompression compression, std::span<const 
   if (length < 0)
     throw_arrow_damage(origin, 0,
                        fmt::format("a compressed buffer has {} bytes when decompressed", length));
-  if (compression == ArrowCompression::lz4_frame)
-    throw DataError(Fault{.reason = "a batch is compressed with LZ4_FRAME, which is not read here; "
-                                    "pyarrow reads it: write the file again with "
-                                    "IpcWriteOptions(compression=None), or 'zstd'",
-                          .file = origin.file,
-                          .offset = origin.offset});
+  require_arrow_codec(compression, origin);
   const auto size = static_cast<std::uint64_t>(length);
   if (size == 0) return {};
   if (size > most)
@@ -33,7 +39,6 @@ ArrowUnpacked unpack_arrow_buffer(ArrowCompression compression, std::span<const 
                                   "of what is read at once",
                                   size, most));
   const ParquetOrigin packed_origin{.file = origin.file, .offset = origin.offset};
-  require_parquet_codec(ParquetCodec::zstd, packed_origin);
   if (const std::uint64_t highest = most_unpacked(ParquetCodec::zstd, body.size()); size > highest)
     throw_arrow_damage(origin, 0,
                        fmt::format("a buffer of {} bytes of ZSTD has {} when decompressed, by its "

@@ -17,6 +17,9 @@ struct ArrowUnpacked {
   std::shared_ptr<const std::byte[]> owner;  ///< none, where the bytes were stored as they are
 };
 
+/// Errors  DataError  buffers of the codec are not read, or this build has no library of it
+void require_arrow_codec(ArrowCompression compression, const ArrowOrigin& origin);
+
 /// Decompresses one buffer, of `most` bytes at most.
 ///
 /// Errors  DataError  it is damaged or larger, or this build has no library of the codec

@@ -84,7 +84,12 @@ class PageCache {
     const auto found = all_.find(key);
     if (found == all_.end() || found->second.entry != entry || found->second.place) return;
     if (bytes.own > most_bytes_ || bytes.shared_bytes > most_bytes_ - bytes.own) {
-      all_.erase(found);
+      // The rows behind need it, too: one is kept, and leaves the others where they are.
+      if (const auto last = large_ ? all_.find(*large_) : all_.end(); last != all_.end()) {
+        gone.push_back(std::move(last->second.entry));
+        all_.erase(last);
+      }
+      large_ = key;
       return;
     }
     used_.push_front(key);
@@ -123,6 +128,7 @@ class PageCache {
   std::list<Key> used_;  // the last used first
   std::unordered_map<const void*, std::uint64_t>
       shared_;  // how many of those that are kept share it
+  std::optional<Key> large_;  // the last that is larger than the budget
   std::uint64_t bytes_ = 0;
 };
 

@@ -12,6 +12,7 @@
 
 #include "src/source/catalog.hpp"
 #include "src/source/parquet/chunk_scan.hpp"
+#include "src/source/parquet/codec.hpp"
 #include "src/source/parquet/page_cache.hpp"
 #include "src/source/parquet/table_cell.hpp"
 #include "src/source/parquet/table_file.hpp"
@@ -54,19 +55,12 @@ class ParquetRows final : public Source {
     for (const ParquetField& field : fields_) source::add_specs(field, specs_);
     for (std::size_t shard = 0; shard < shards_.shards(); ++shard)
       files_.emplace_back(shards_.index(shard), fields_, shards_.path(shard), shards_.path(0));
-    for (std::size_t i = 0; i < fields_.size(); ++i) {
+    for (std::size_t i = 0; i < fields_.size(); ++i)
       if (fields_[i].is_label()) label_ = i;
-      if (has_known_length(fields_, i)) length_ = i;
-    }
+    length_ = source::length_field<ParquetField>(fields_);
+    require_readable_chunks();
     if (label_) find_class_names();
     find_range_columns();
-  }
-
-  /// Whether the index is asked for the lengths of the field's lists: they are the lengths of the rows.
-  static bool has_known_length(std::span<const ParquetField> fields, std::size_t number) {
-    const auto is_dynamic = [](const ParquetField& field) { return field.spec.shape.is_dynamic(); };
-    return std::ranges::count_if(fields, is_dynamic) == 1 && is_dynamic(fields[number]) &&
-           fields[number].spec.shape.rank() == 1 && fields[number].column.lengths.empty();
   }
 
   std::uint64_t size() const noexcept override { return shards_.size(); }
@@ -183,6 +177,29 @@ class ParquetRows final : public Source {
       return extension < read.size() && read[static_cast<std::size_t>(extension)];
     }
   };
+
+  // What the footers say of the fields' columns: else each row would be a fault.
+  void require_readable_chunks() const {
+    for (std::size_t shard = 0; shard < files_.size(); ++shard) {
+      const ParquetTableFile& file = files_[shard];
+      for (std::size_t field = 0; field < fields_.size(); ++field) {
+        for (std::size_t group = 0; group < file.footer().row_groups.size(); ++group) {
+          const source::ParquetChunk& chunk = file.chunk(field, group);
+          const std::string& column = fields_[field].column.column;
+          try {
+            source::require_parquet_codec(
+                chunk.codec, {.file = shards_.path(shard), .offset = chunk.pages.begin});
+          } catch (const DataError& error) {
+            throw Error(fmt::format("column '{}': {}", column, error.fault().to_string()));
+          }
+          if (chunk.is_encrypted || !chunk.other_file.empty())
+            throw Error(fmt::format("{}: column '{}': its pages are {}", shards_.path(shard), column,
+                                    chunk.is_encrypted ? "encrypted"
+                                                       : "in another file, " + chunk.other_file));
+        }
+      }
+    }
+  }
 
   void find_class_names() {
     for (std::size_t shard = 0; shard < files_.size(); ++shard) {
@@ -547,9 +564,11 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string& column = fields[i].column.column;
     if (fields[i].is_label()) recipe.labels.push_back(source::name_of_integers(column));
-    if (fields[i].values.is_list && ParquetRows::has_known_length(fields, i))
-      recipe.labels.push_back(source::name_of_lengths(column));
   }
+  // The lengths of lists are known only once they were counted.
+  const auto length = source::length_field<ParquetField>(fields);
+  if (length && fields[*length].values.is_list)
+    recipe.labels.push_back(source::name_of_lengths(fields[*length].column.column));
   std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
   return std::make_shared<ParquetRows>(std::move(paths), std::move(indexes), std::move(fields),
                                        std::move(options), std::move(storage),

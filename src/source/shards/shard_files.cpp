@@ -12,13 +12,15 @@ namespace {
 
 std::atomic<std::size_t> files_of_process{0};  // that some ShardFiles keeps open
 
-// Whether one more may be kept open.
-bool take_one() noexcept {
+constexpr std::size_t kOpenOfEach = 8;  // however many others keep open
+
+// Whether one more may be kept open; it is counted then.
+bool take_one(bool in_any_case) noexcept {
   struct rlimit limit {};
   constexpr rlim_t kShare = 4;
   const std::size_t taken = files_of_process.fetch_add(1);
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-      taken < limit.rlim_cur / kShare)
+      taken < limit.rlim_cur / kShare || in_any_case)
     return true;
   files_of_process.fetch_sub(1);
   return false;
@@ -33,7 +35,7 @@ ShardFiles::ShardFiles(std::vector<std::string> paths, storage::StoragePtr stora
       most_open_(most_open),
       files_(paths_.size()) {}
 
-ShardFiles::~ShardFiles() { files_of_process.fetch_sub(opened_.size()); }
+ShardFiles::~ShardFiles() { files_of_process.fetch_sub(counted_); }
 
 bool ShardFiles::is_remote() const noexcept {
   return std::ranges::any_of(paths_,
@@ -63,10 +65,11 @@ Result<storage::StoredFilePtr> ShardFiles::open(std::size_t shard, const ShardSt
   if (files_[shard]) return files_[shard];
   files_[shard] = *file;
   if (std::ranges::count(opened_, shard) > 0) return file;  // forgotten once
-  if (opened_.size() < most_open_ && take_one()) {
+  const bool has_descriptor = (*file)->descriptor() >= 0;
+  if (opened_.size() < most_open_ &&
+      (!has_descriptor || take_one(opened_.size() < kOpenOfEach))) {
+    counted_ += has_descriptor ? 1 : 0;
     opened_.push_back(shard);
-  } else if (opened_.empty()) {
-    files_[shard] = nullptr;  // opened anew by the next read
   } else {
     closed = std::move(files_[opened_[oldest_]]);
     opened_[oldest_] = shard;

@@ -16,7 +16,7 @@
 namespace penstock::source {
 
 /// Opens a shard when it is first read and keeps it open, up to a number of them, and all of a process together up to a
-/// quarter of the files that it may have open (RLIMIT_NOFILE).
+/// quarter of the files that it may have open (RLIMIT_NOFILE), or a few each.
 ///
 /// Threads  any number at once.
 class ShardFiles {
@@ -52,6 +52,7 @@ class ShardFiles {
   mutable std::vector<storage::StoredFilePtr> files_;
   mutable std::vector<std::size_t> opened_;  // shards with a file, as a ring
   mutable std::size_t oldest_ = 0;           // next of them to be closed
+  mutable std::size_t counted_ = 0;          // of opened_, in the process's number
 };
 
 }  // namespace penstock::source

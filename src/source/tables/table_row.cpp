@@ -94,9 +94,10 @@ Result<void> TableRow::set_null(const TableField& field, std::uint64_t offset) {
   if (field.column.required) {
     return fault(offset,
                  field.is_media
-                     ? "the row has no bytes here: it is null, or has a path alone, which "
-                       "datasets writes where embed_external_files is off; with required = false "
-                       "it would be empty"
+                     ? "the row has no bytes here: it is null, or has a path alone, as datasets "
+                       "makes of folders of files until save_to_disk() or to_parquet() puts their "
+                       "bytes in; in Python Dataset(data) reads the paths; with required = false it "
+                       "would be empty"
                      : "the value is null; with required = false it would be empty, or "
                        "default_value");
   }
