@@ -11,7 +11,7 @@
 
 #include <penstock/source/tables.hpp>
 
-#include "src/source/parquet/table_file.hpp"
+#include "src/source/parquet/table_scan.hpp"
 #include "src/source/shards/shard_index.hpp"
 #include "src/storage/storage.hpp"
 #include "tests/source/files.hpp"
