@@ -1,4 +1,6 @@
 // Where indexes are kept, and that no stale, damaged or half-written one is ever used.
+#include "src/source/shards/index_files.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -17,6 +19,7 @@
 #include <penstock/source/shards.hpp>
 #include <penstock/source/tokens.hpp>
 
+#include "src/storage/storage.hpp"
 #include "tests/source/index_file.hpp"
 #include "tests/source/shards.hpp"
 
@@ -345,6 +348,24 @@ TEST_F(IndexFiles, KeepTheNumbersOfARecordWhereverTheyAre) {
   (void)open();
   EXPECT_EQ(describe_all(open()), scanned);
   EXPECT_EQ(open()->fingerprint(), open(IndexLocation::memory)->fingerprint());
+}
+
+TEST_F(IndexFiles, OneThatAnotherBuildWouldMakeBetterIsNotKept) {
+  data_.write("a.parquet", "any bytes");
+  const std::vector<std::string> shards{(data_.path() / "a.parquet").string()};
+  bool is_complete = false;
+  const source::IndexRecipe recipe{
+      .kind = source::ShardKind::parquet,
+      .scan = [&](const auto&, const auto&, const auto&) -> source::ScannedShard {
+        return {.records = 0, .contents = {}, .is_complete = is_complete};
+      }};
+  const storage::Storage storage;
+  (void)source::open_indexes(shards, recipe, {.cache = cache_.path()}, storage);
+  EXPECT_THAT(names(data_.path()), ElementsAre("a.parquet"));
+  EXPECT_THAT(names(cache_.path()), IsEmpty());
+  is_complete = true;
+  (void)source::open_indexes(shards, recipe, {.cache = cache_.path()}, storage);
+  EXPECT_THAT(names(data_.path()), ElementsAre("a.parquet", "a.parquet.penstock-index"));
 }
 
 }  // namespace

@@ -154,9 +154,8 @@ enum class ImageForm : std::uint8_t {
 
 /// By names alone: a file or pattern that ends in .tar; one that ends in .parquet or .parq; one that ends in .arrow, .arrows,
 /// .ipc or .feather; one that ends in .tfrecord, .tfrecords, .tfrec or .record, or in numbers such as those of
-/// train-00000-of-00010; a folder by the first such file in it. Everything else is a folder of images. metadata.parquet and
-/// train_metadata.parquet, which Hugging Face has beside image files, do not count, nor do other tables beside sub-folders
-/// with images on a disk.
+/// train-00000-of-00010; a folder by the first such file in it, but not metadata.parquet, nor a table beside sub-folders with
+/// images. All else is a folder of images.
 ///
 /// Errors  Error  of s3:// and hf:// folders: they cannot be listed
 [[nodiscard]] ImageForm image_form(const std::filesystem::path& path,

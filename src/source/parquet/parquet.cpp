@@ -11,11 +11,11 @@
 #include <penstock/source/tables.hpp>
 
 #include "src/source/catalog.hpp"
-#include "src/source/parquet/chunk_scan.hpp"
+#include "src/source/parquet/cell_reader.hpp"
 #include "src/source/parquet/codec.hpp"
-#include "src/source/parquet/page_cache.hpp"
 #include "src/source/parquet/table_cell.hpp"
 #include "src/source/parquet/table_file.hpp"
+#include "src/source/parquet/table_scan.hpp"
 #include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/source/shards/shard_paths.hpp"
@@ -31,14 +31,11 @@ using source::LabelState;
 using source::Member;
 using source::ParquetCell;
 using source::ParquetField;
-using source::ParquetPageRows;
 using source::ParquetTableFile;
-using source::ParquetValues;
 using source::ShardIndex;
 using source::TableRow;
 
-constexpr std::size_t kLengthPrefix = 4;                        // of each value of texts or bytes
-constexpr std::uint64_t kDamageBytes = std::uint64_t{1} << 20;  // of faults that are kept
+constexpr std::size_t kLengthPrefix = 4;  // of each value of texts or bytes
 
 class ParquetRows final : public Source {
  public:
@@ -49,9 +46,7 @@ class ParquetRows final : public Source {
         options_(std::move(options)),
         fields_(std::move(fields)),
         description_(std::move(description)),
-        pages_(options_.page_cache_bytes - options_.page_cache_bytes / 4),
-        dictionaries_(options_.page_cache_bytes / 4),
-        damage_(kDamageBytes) {
+        cells_(shards_, files_, options_) {
     for (const ParquetField& field : fields_) source::add_specs(field, specs_);
     for (std::size_t shard = 0; shard < shards_.shards(); ++shard)
       files_.emplace_back(shards_.index(shard), fields_, shards_.path(shard), shards_.path(0));
@@ -74,7 +69,7 @@ class ParquetRows final : public Source {
     const auto [shard, row] = shards_.place(number);
     TableRow out(record, options_.max_record_bytes);
     for (std::size_t i = 0; i < fields_.size(); ++i) {
-      const Reading reading{number, shard, row, files_[shard].place(row), i};
+      const Reading reading{{shard, files_[shard].place(row), i}, row};
       Result<void> result = read_field(reading, out);
       if (!result) {
         Fault fault = std::move(result.fault());
@@ -162,12 +157,8 @@ class ParquetRows final : public Source {
   }
 
  private:
-  struct Reading {
-    std::uint64_t number;
-    std::size_t shard;
-    std::uint64_t row;
-    ParquetTableFile::Place place;
-    std::size_t field;
+  struct Reading : source::ParquetCellPlace {
+    std::uint64_t row;  // of the shard
   };
   // Of a file, whose index calls columns extensions.
   struct RangeColumns {
@@ -256,14 +247,14 @@ class ParquetRows final : public Source {
     const ShardIndex& index = shards_.index(reading.shard);
     const ParquetTableFile& file = files_[reading.shard];
     const auto number = file.page_of(index, reading.field, reading.place);
-    if (!number) return missing_page(reading);
+    if (!number) return cells_.missing_page(reading);
     const IndexedPage page = index.page(*number);
     if (page.kind == IndexedPage::Kind::ranges) {
       const auto member = find_member(reading.shard, reading.row, reading.field);
       if (!member) return set_null(reading, page.begin, out);
       return read_range(reading, *member, out);
     }
-    Result<ParquetCell> cell = find_cell(reading, *number, out.record());
+    Result<ParquetCell> cell = cells_.read(reading, *number, out.record());
     if (!cell) return std::move(cell.fault());
     const ParquetField& field = file.field(reading.field);
     if (cell->is_null(field)) return set_null(reading, page.begin, out);
@@ -306,157 +297,6 @@ class ParquetRows final : public Source {
                            fmt::format("the value's length is no longer the one that was indexed: "
                                        "the file {}",
                                        source::kDamagedOrChanged));
-  }
-
-  Result<ParquetCell> find_cell(const Reading& reading, std::uint64_t number,
-                                Record& record) const {
-    const ShardIndex& index = shards_.index(reading.shard);
-    const ParquetTableFile& file = files_[reading.shard];
-    const auto& group = file.pages(reading.field, reading.place.group);
-    const ParquetField& field = file.field(reading.field);
-    const IndexedPage first = index.page(number);
-    ParquetCell cell{.parts = {}, .offset = first.begin};
-    auto page = page_at(reading, number, record);
-    if (!page) return std::move(page.fault());
-    const std::uint64_t row = reading.place.row - first.first_row;
-    cell.parts.push_back({*page, (*page)->row(static_cast<std::size_t>(row))});
-    const bool may_go_on = field.values.is_list && row + 1 == first.rows;
-    std::uint64_t bytes = 0;
-    for (std::uint64_t next = number + 1; may_go_on && next < group.last; ++next) {
-      const IndexedPage indexed = index.page(next);
-      if (indexed.bytes == 0 || indexed.group != reading.place.group ||
-          indexed.column != file.leaf_number(reading.field))
-        return missing_page(reading);
-      page = page_at(reading, next, record);
-      if (!page) return std::move(page.fault());
-      const source::ParquetPiece leading = (*page)->leading();
-      if (leading.last_slot > 0) cell.parts.push_back({*page, leading});
-      if ((*page)->rows() > 0) break;
-      // All pages of the list are in memory at once.
-      bytes += (*page)->bytes_of(leading, field);
-      if (bytes > options_.max_record_bytes)
-        return TableRow::fault(first.begin,
-                               fmt::format("the list takes {} bytes up to here, more than "
-                                           "max_record_bytes = {}",
-                                           bytes, options_.max_record_bytes));
-    }
-    return cell;
-  }
-
-  // With its header.
-  Result<std::shared_ptr<const std::byte[]>> read_page(const Reading& reading,
-                                                       const IndexedPage& page,
-                                                       Record& record) const {
-    const auto size = static_cast<std::size_t>(page.bytes);
-    auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
-    if (auto result = shards_.read(reading.shard, page.begin, {bytes.get(), size}); !result)
-      return std::move(result.fault());
-    record.add_bytes_read(size);
-    return std::shared_ptr<const std::byte[]>(std::move(bytes));
-  }
-
-  // Decoded, by this call or an earlier one.
-  Result<std::shared_ptr<const ParquetPageRows>> page_at(const Reading& reading,
-                                                         std::uint64_t number,
-                                                         Record& record) const {
-    using Made = Result<std::shared_ptr<const ParquetPageRows>>;
-    return pages_.get(
-        {reading.shard, number},
-        [&]() -> Made {
-          const ParquetTableFile& file = files_[reading.shard];
-          const IndexedPage page = shards_.index(reading.shard).page(number);
-          const auto& group = file.pages(reading.field, reading.place.group);
-          std::shared_ptr<const ParquetValues> dictionary;
-          if (group.dictionary) {
-            auto found = dictionary_at(reading, *group.dictionary, record);
-            if (!found) return std::move(found.fault());
-            dictionary = *found;
-          }
-          auto bytes = read_page(reading, page, record);
-          if (!bytes) return std::move(bytes.fault());
-          auto rows = source::decode_indexed_page(
-              file.leaf(reading.field), file.chunk(reading.field, reading.place.group), page,
-              std::move(*bytes), dictionary.get(), shards_.path(reading.shard));
-          if (!rows) return std::move(rows.fault());
-          if (rows->values().width != file.field(reading.field).file_width)
-            return changed(page.begin);
-          return std::make_shared<const ParquetPageRows>(std::move(*rows));
-        },
-        [](const ParquetPageRows& rows) -> source::CachedBytes {
-          // Texts of a dictionary are in its memory, which all of its pages share.
-          const ParquetValues& values = rows.values();
-          if (!values.is_shared) return {rows.memory_bytes()};
-          return {rows.memory_bytes() - values.bytes.size(), values.owner.get(),
-                  values.bytes.size()};
-        });
-  }
-
-  Result<std::shared_ptr<const ParquetValues>> dictionary_at(const Reading& reading,
-                                                             std::uint64_t number,
-                                                             Record& record) const {
-    using Made = Result<std::shared_ptr<const ParquetValues>>;
-    return dictionaries_.get(
-        {reading.shard, number},
-        [&]() -> Made {
-          const ParquetTableFile& file = files_[reading.shard];
-          const IndexedPage page = shards_.index(reading.shard).page(number);
-          auto bytes = read_page(reading, page, record);
-          if (!bytes) return std::move(bytes.fault());
-          auto values = source::decode_indexed_dictionary(
-              file.leaf(reading.field), file.chunk(reading.field, reading.place.group), page,
-              {bytes->get(), static_cast<std::size_t>(page.bytes)}, shards_.path(reading.shard));
-          if (!values) return std::move(values.fault());
-          return std::make_shared<const ParquetValues>(std::move(*values));
-        },
-        [](const ParquetValues& values) -> source::CachedBytes {
-          return {values.bytes.size() + values.slices.size() * sizeof(source::ParquetSlice)};
-        });
-  }
-
-  // The index has no page for the row, or for what it goes on with. The column's pages are looked at again, once for all
-  // rows of a row group.
-  Fault missing_page(const Reading& reading) const {
-    const ParquetTableFile& file = files_[reading.shard];
-    const std::uint64_t chunk =
-        reading.place.group * file.footer().schema.leaves.size() + file.leaf_number(reading.field);
-    auto found = damage_.get(
-        {reading.shard, chunk}, [&] { return find_damage(reading); },
-        [](const Fault& fault) -> source::CachedBytes {
-          return {sizeof fault + fault.reason.size() + fault.file.size()};
-        });
-    return found ? **found : std::move(found.fault());
-  }
-
-  // A fault of its own if the file cannot be read at all, which may pass.
-  Result<std::shared_ptr<const Fault>> find_damage(const Reading& reading) const {
-    const auto is = [](Fault fault) -> std::shared_ptr<const Fault> {
-      return std::make_shared<const Fault>(std::move(fault));
-    };
-    const ParquetTableFile& file = files_[reading.shard];
-    const source::ParquetChunk& chunk = file.chunk(reading.field, reading.place.group);
-    if (chunk.is_encrypted)
-      return is(TableRow::fault(chunk.pages.begin, "its pages are encrypted"));
-    if (!chunk.other_file.empty())
-      return is(TableRow::fault(
-          chunk.pages.begin, fmt::format("its pages are in another file, {}", chunk.other_file)));
-    std::vector<std::byte> buffer;
-    std::optional<Fault> unread;
-    const source::ParquetRead read =
-        [&](std::uint64_t offset, std::uint64_t bytes) -> Result<std::span<const std::byte>> {
-      buffer.resize(static_cast<std::size_t>(bytes));
-      auto result = shards_.read(reading.shard, offset, buffer);
-      if (result) return std::span<const std::byte>(buffer);
-      if (!unread) unread = result.fault();
-      return std::move(result.fault());
-    };
-    auto pages = source::scan_parquet_chunk(file.leaf(reading.field), chunk,
-                                            file.footer().row_groups[reading.place.group].rows,
-                                            read, shards_.path(reading.shard));
-    if (unread) return std::move(*unread);
-    if (!pages) return is(std::move(pages.fault()));
-    return is(TableRow::fault(
-        chunk.pages.begin,
-        fmt::format("the index has no page for the row: the file {}", source::kDamagedOrChanged)));
   }
 
   Result<void> set_null(const Reading& reading, std::uint64_t offset, TableRow& out) const {
@@ -538,9 +378,7 @@ class ParquetRows final : public Source {
   std::optional<std::size_t> label_;         // fields
   std::optional<std::size_t> length_;
   std::vector<std::string> class_names_;
-  mutable source::PageCache<ParquetPageRows> pages_;
-  mutable source::PageCache<ParquetValues> dictionaries_;
-  mutable source::PageCache<Fault> damage_;  // of the column chunks that have some
+  source::ParquetCellReader cells_;  // of shards_ and files_
 };
 
 void check(const ParquetOptions& options) {
@@ -561,10 +399,8 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
       source::resolve_parquet_columns(footer.schema, options.columns, paths.front());
   source::IndexRecipe recipe{
       .kind = source::ShardKind::parquet, .labels = {}, .scan = source::scan_parquet};
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    const std::string& column = fields[i].column.column;
-    if (fields[i].is_label()) recipe.labels.push_back(source::name_of_integers(column));
-  }
+  for (const ParquetField& field : fields)
+    if (field.is_label()) recipe.labels.push_back(source::name_of_integers(field.column.column));
   // The lengths of lists are known only once they were counted.
   const auto length = source::length_field<ParquetField>(fields);
   if (length && fields[*length].values.is_list)

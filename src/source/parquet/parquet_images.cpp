@@ -3,7 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "src/source/parquet/table_file.hpp"
+#include "src/source/parquet/parquet_fields.hpp"
+#include "src/source/parquet/table_scan.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/tables/table_images.hpp"

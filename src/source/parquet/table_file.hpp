@@ -1,4 +1,4 @@
-// source/parquet/table_file: a Parquet file that is read through an index: the index's scan, and the pages that it knows.
+// source/parquet/table_file: a Parquet file that is read through an index: the pages that it knows.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,9 @@
 #include "src/source/parquet/footer.hpp"
 #include "src/source/parquet/page_rows.hpp"
 #include "src/source/parquet/parquet_fields.hpp"
-#include "src/source/shards/file_window.hpp"
-#include "src/source/shards/index_files.hpp"
+#include "src/source/shards/shard_index.hpp"
 
 namespace penstock::source {
-
-/// The footer of an open file.
-///
-/// Errors  Error  it is no Parquet file, is damaged, or cannot be read
-[[nodiscard]] ParquetFooter open_parquet_footer(FileWindow& file, const std::string& path);
-
-/// The same of a file that is not open.
-///
-/// Errors  Error  also if it cannot be opened
-[[nodiscard]] ParquetFooter read_first_footer(const std::string& path,
-                                              const storage::Storage& storage);
-
-/// The names under which an index keeps the lengths of a column's lists, and its integers. The column's name is that which
-/// people give it: files that name the groups of lists differently have the same.
-[[nodiscard]] std::string name_of_lengths(const std::string& column);
-[[nodiscard]] std::string name_of_integers(const std::string& column);
-
-/// The pages of all columns, and where the values of uncompressed columns of texts or bytes are. `labels` names columns of
-/// integers and of lists, as above. Where pages are damaged, one of no bytes stands for them.
-///
-/// Errors  Error  as open_parquet_footer()
-[[nodiscard]] ScannedShard scan_parquet(const storage::StoredFile& file, const std::string& path,
-                                        std::span<const std::string> labels);
 
 /// Decodes a page that was read with its header.
 ///

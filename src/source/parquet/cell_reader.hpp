@@ -1,0 +1,84 @@
+// source/parquet/cell_reader: what a row has in one column, from pages that are read and decoded once and kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <penstock/source/source.hpp>
+#include <penstock/source/tables.hpp>
+
+#include "src/source/parquet/page_cache.hpp"
+#include "src/source/parquet/table_cell.hpp"
+#include "src/source/parquet/table_file.hpp"
+#include "src/source/shards/shard_set.hpp"
+
+namespace penstock::source {
+
+/// A row of a column.
+struct ParquetCellPlace {
+  std::size_t shard;
+  ParquetTableFile::Place place;
+  std::size_t field;
+};
+
+/// Reads the values of a column's rows that are in pages.
+///
+/// Owns     the pages that it keeps; refers to the shards and their files
+/// Threads  const, any number at once
+class ParquetCellReader {
+ public:
+  ParquetCellReader(const ShardSet& shards, const std::vector<ParquetTableFile>& files,
+                    const ParquetOptions& options);
+
+  /// The values of a row that begins in a page, which is given by its number in the index. What is read is counted in
+  /// `record`.
+  ///
+  /// Errors  a fault  a page is damaged or missing, or a list has more than options.max_record_bytes
+  [[nodiscard]] Result<ParquetCell> read(const ParquetCellPlace& at, std::uint64_t page,
+                                         Record& record) const;
+  /// Why the index has no page for a row, or for what it goes on with. The column's pages are looked at again, once for all
+  /// rows of a row group.
+  [[nodiscard]] Fault missing_page(const ParquetCellPlace& at) const;
+
+ private:
+  // What bytes were decoded to, or what is wrong with them: that is not found out again for each row.
+  template <class T>
+  struct Decoded {
+    std::optional<T> value;
+    Fault fault;
+  };
+  template <class T>
+  using DecodedPtr = std::shared_ptr<const Decoded<T>>;
+  template <class T>
+  [[nodiscard]] static DecodedPtr<T> decoded(Result<T> result) {
+    if (result) return std::make_shared<const Decoded<T>>(Decoded<T>{std::move(*result), {}});
+    return std::make_shared<const Decoded<T>>(Decoded<T>{std::nullopt, std::move(result.fault())});
+  }
+  using PagePtr = std::shared_ptr<const ParquetPageRows>;
+  using DictionaryPtr = std::shared_ptr<const ParquetValues>;
+
+  [[nodiscard]] Result<std::shared_ptr<const std::byte[]>> read_page(const ParquetCellPlace& at,
+                                                                     const IndexedPage& page,
+                                                                     Record& record) const;
+  [[nodiscard]] Result<PagePtr> page_at(const ParquetCellPlace& at, std::uint64_t number,
+                                        Record& record) const;
+  [[nodiscard]] Result<DecodedPtr<ParquetPageRows>> decode_page(const ParquetCellPlace& at,
+                                                                std::uint64_t number,
+                                                                Record& record) const;
+  [[nodiscard]] Result<DictionaryPtr> dictionary_at(const ParquetCellPlace& at,
+                                                    std::uint64_t number, Record& record) const;
+  [[nodiscard]] Result<std::shared_ptr<const Fault>> find_damage(const ParquetCellPlace& at) const;
+
+  const ShardSet& shards_;
+  const std::vector<ParquetTableFile>& files_;
+  std::uint64_t max_record_bytes_;
+  mutable PageCache<Decoded<ParquetPageRows>> pages_;
+  mutable PageCache<Decoded<ParquetValues>> dictionaries_;
+  mutable PageCache<Fault> damage_;  // of the column chunks that have some
+};
+
+}  // namespace penstock::source
