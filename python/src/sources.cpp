@@ -28,6 +28,11 @@ struct PythonClass<ParquetColumn> {
   static constexpr const char* kByPosition[] = {"name", "column"};
 };
 template <>
+struct PythonClass<MdsColumn> {
+  static constexpr const char* kName = "MdsColumn";
+  static constexpr const char* kByPosition[] = {"name", "column"};
+};
+template <>
 struct PythonClass<ArrayField> {
   static constexpr const char* kName = "ArrayField";
   static constexpr const char* kByPosition[] = {"path"};
@@ -70,31 +75,33 @@ struct PythonValue<std::vector<ArrayField>> {
   }
 };
 
-/// The columns of a table: names, or ParquetColumns; one, or several.
-template <>
-struct PythonValue<std::vector<ParquetColumn>> {
-  static std::string type() { return "str | collections.abc.Sequence[str | ParquetColumn] | None"; }
-  static std::string returned() { return "list[ParquetColumn]"; }
-  static std::string text(const std::vector<ParquetColumn>&) { return "None"; }
+/// The columns of a table: names, or structs such as ParquetColumn; one, or several.
+template <class Column>
+struct TableColumns {
+  static std::string name() { return PythonClass<Column>::kName; }
+  static std::string type() {
+    return "str | collections.abc.Sequence[str | " + name() + "] | None";
+  }
+  static std::string returned() { return "list[" + name() + "]"; }
+  static std::string text(const std::vector<Column>&) { return "None"; }
   /// Errors  nb::type_error  something else
-  static std::vector<ParquetColumn> value(nb::handle given, const char*) {
+  static std::vector<Column> value(nb::handle given, const char*) {
     if (given.is_none()) return {};
     const auto refuse = [](nb::handle found) {
-      throw nb::type_error(("columns: expected names of columns, such as ['image', 'label'], or "
-                            "ParquetColumns, found " +
-                            repr_of(found))
+      throw nb::type_error(("columns: expected names of columns, such as ['image', 'label'], or " +
+                            name() + "s, found " + repr_of(found))
                                .c_str());
     };
-    std::vector<ParquetColumn> columns;
+    std::vector<Column> columns;
     const auto add = [&](nb::handle one) {
-      ParquetColumn column;
+      Column column;
       if (nb::isinstance<nb::str>(one))
         column.name = nb::cast<std::string>(one);
       else if (!nb::try_cast(one, column))
         refuse(one);
       columns.push_back(std::move(column));
     };
-    if (nb::isinstance<nb::str>(given) || nb::isinstance<ParquetColumn>(given)) {
+    if (nb::isinstance<nb::str>(given) || nb::isinstance<Column>(given)) {
       add(given);
       return columns;
     }
@@ -105,6 +112,10 @@ struct PythonValue<std::vector<ParquetColumn>> {
     return columns;
   }
 };
+template <>
+struct PythonValue<std::vector<ParquetColumn>> : TableColumns<ParquetColumn> {};
+template <>
+struct PythonValue<std::vector<MdsColumn>> : TableColumns<MdsColumn> {};
 
 /// Paths, as they were passed.
 struct PathList {
@@ -266,6 +277,7 @@ void bind_sources(nb::module_& module) {
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
   def_struct<ParquetColumn>(module);
+  def_struct<MdsColumn>(module);
   def_struct<ArrayField>(module);
 
   def(module, calls::source_images());
@@ -277,6 +289,7 @@ void bind_sources(nb::module_& module) {
   def(module, calls::source_webdataset());
   def(module, calls::source_tfrecord());
   def(module, calls::source_parquet());
+  def(module, calls::source_mds());
   def(module, calls::source_token_files());
   def(module, calls::source_megatron());
   def(module, calls::source_documents().with(

@@ -321,6 +321,9 @@ Dataset tfrecord(const ShardPaths& files, TfRecordOptions options) {
 Dataset parquet(const ShardPaths& files, ParquetOptions options) {
   return Dataset(source::parquet(files, std::move(options)));
 }
+Dataset mds(const ShardPaths& folders, MdsOptions options) {
+  return Dataset(source::mds(folders, std::move(options)));
+}
 Dataset arrays(std::vector<ArrayField> fields) {
   return Dataset(source::arrays(std::move(fields)));
 }

@@ -7,6 +7,7 @@
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
 
+#include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/storage/retry.hpp"
 
@@ -53,6 +54,9 @@ Input::Input(const std::string& path, const PrepareOptions& options) : attempts_
       break;
     case ImageForm::parquet:
       source_ = source::parquet_images(path, {.storage = options.storage}, kNoLabel);
+      break;
+    case ImageForm::mds:
+      source_ = source::mds_images(path, {.storage = options.storage});
       break;
     case ImageForm::folder:
       source_ = source::image_folder(path, {.sniff = options.sniff, .storage = options.storage});

@@ -110,6 +110,19 @@ SourcePtr make(ParquetArguments all) {
   return parquet(std::move(all.files), std::move(all.options));
 }
 
+struct MdsArguments {
+  static constexpr const char* kName = "mds";
+  std::vector<std::string> folders;
+  MdsOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MdsArguments& all) {
+  visit.required("folders", all.folders);
+  visit_fields(visit, all.options);
+  visit_storage(visit, all.folders, all.options.storage);
+}
+SourcePtr make(MdsArguments all) { return mds(std::move(all.folders), std::move(all.options)); }
+
 struct ArraysArguments {
   static constexpr const char* kName = "arrays";
   std::vector<ArrayField> fields;
@@ -205,6 +218,10 @@ Description describe_parquet(const ShardPaths& files, const ParquetOptions& opti
   return core::describe_call(ParquetArguments{all_absolute(files.as_given()), options});
 }
 
+Description describe_mds(const ShardPaths& folders, const MdsOptions& options) {
+  return core::describe_call(MdsArguments{all_absolute(folders.as_given()), options});
+}
+
 Description describe_arrays(const std::vector<ArrayField>& fields) {
   ArraysArguments all{fields};
   for (ArrayField& field : all.fields) field.path = absolute(field.path.string());
@@ -236,8 +253,8 @@ Description describe_zip(const std::vector<Description>& parts) {
 
 std::map<std::string, MakeSource> makers_of_sources() {
   return makers_of<ImageFolderArguments, FilesArguments, WebDatasetArguments, TfRecordArguments,
-                   ParquetArguments, ArraysArguments, TokenFilesArguments, MegatronArguments,
-                   NumbersArguments>();
+                   ParquetArguments, MdsArguments, ArraysArguments, TokenFilesArguments,
+                   MegatronArguments, NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

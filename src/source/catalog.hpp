@@ -13,6 +13,7 @@
 #include <penstock/core/description.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
+#include <penstock/source/mds.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/tables.hpp>
 #include <penstock/source/tokens.hpp>
@@ -28,6 +29,7 @@ namespace penstock::source {
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,
                                             const TfRecordOptions& options);
 [[nodiscard]] Description describe_parquet(const ShardPaths& files, const ParquetOptions& options);
+[[nodiscard]] Description describe_mds(const ShardPaths& folders, const MdsOptions& options);
 [[nodiscard]] Description describe_arrays(const std::vector<ArrayField>& fields);
 [[nodiscard]] Description describe_token_files(const ShardPaths& files,
                                                const TokenFileOptions& options);

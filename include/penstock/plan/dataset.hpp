@@ -19,6 +19,7 @@
 #include <penstock/sequence/pack.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
+#include <penstock/source/mds.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
@@ -308,6 +309,7 @@ class Dataset {
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 [[nodiscard]] Dataset parquet(const ShardPaths& files, ParquetOptions options = {});
+[[nodiscard]] Dataset mds(const ShardPaths& folders, MdsOptions options = {});
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
 [[nodiscard]] Dataset memory(std::vector<Column> columns);
 [[nodiscard]] Dataset token_files(const ShardPaths& files, const TokenFileOptions& options = {});

@@ -1,4 +1,4 @@
-// source/images: labelled images, as files, tar shards or TFRecord files; and lists of files.
+// source/images: labelled images, as files, or in shards and tables; and lists of files.
 #pragma once
 
 #include <cstdint>
@@ -148,11 +148,12 @@ enum class ImageForm : std::uint8_t {
   tar,       ///< tar shards in the WebDataset layout: source::webdataset()
   tfrecord,  ///< TFRecord files: source::tfrecord()
   parquet,   ///< Parquet files as Hugging Face has them: source::parquet()
+  mds,       ///< data sets of MosaicML's streaming: source::mds()
 };
 
-/// By names alone: a file or pattern that ends in .tar; one that ends in .parquet or .parq; one that ends in .tfrecord,
-/// .tfrecords, .tfrec or .record, or in numbers such as those of train-00000-of-00010; a folder by the first such file in
-/// it. Everything else is a folder of images.
+/// By names alone: a file or pattern that ends in .tar; one that ends in .parquet or .parq; one that ends in .mds, or in that
+/// and a compression, such as .mds.zstd; one that ends in .tfrecord, .tfrecords, .tfrec or .record, or in numbers such as
+/// those of train-00000-of-00010; a folder by the first such file in it. Everything else is a folder of images.
 ///
 /// Errors  Error  of s3:// folders: the bucket cannot be listed
 [[nodiscard]] ImageForm image_form(const std::filesystem::path& path,
@@ -160,16 +161,18 @@ enum class ImageForm : std::uint8_t {
 
 namespace source {
 
-/// Labelled images: a folder of image files, or tar shards, Parquet files or TFRecord files, which are named by a folder of
-/// them or a pattern such as "train-{000000..000099}.tar"; each may be after "s3://bucket/". Names alone decide: .tar;
-/// .parquet or .parq; .tfrecord, .tfrecords, .tfrec, .record or a number such as -00000-of-00010; everything else is a
-/// folder of images, and the options are for that. Of Parquet files the image is the one column of images, else the column
-/// "image", and the label the one column of classes, else the column "label".
+/// Labelled images: a folder of image files, or tar shards, Parquet files, TFRecord files or an MDS data set, which are named
+/// by a folder of them or a pattern such as "train-{000000..000099}.tar"; each may be after "s3://bucket/". Names alone
+/// decide: .tar; .parquet or .parq; .mds, .mds.zstd; .tfrecord, .tfrecords, .tfrec, .record or a number such as
+/// -00000-of-00010; everything else is a folder of images, and the options are for that. Of Parquet files the image is the
+/// one column of images, else the column "image", and the label the one column of classes, else the column "label". Of MDS
+/// the image is the one column of jpeg or png, else the column "image", and the label the first column of integers that is
+/// called "label", "y", "class" or "cls".
 ///
 /// Shapes  image u8 [?] (encoded), label i64 [].
-/// Errors  std::invalid_argument  an option is given, and there are shards; and as image_folder, webdataset, tfrecord or
-///                                parquet
-///         Error                  a Parquet file has not one such column each
+/// Errors  std::invalid_argument  an option is given, and there are shards; and as image_folder, webdataset, tfrecord,
+///                                parquet or mds
+///         Error                  a Parquet file or an MDS data set has not one such column each
 [[nodiscard]] SourcePtr images(const std::filesystem::path& path, ImageFolderOptions options = {});
 
 }  // namespace source

@@ -11,6 +11,7 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/call_text.hpp"
+#include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/storage.hpp"
@@ -22,6 +23,7 @@ namespace {
 ImageForm form_of_name(std::string_view name) {
   if (source::is_tar_name(name)) return ImageForm::tar;
   if (source::is_parquet_name(name)) return ImageForm::parquet;
+  if (source::is_mds_name(name)) return ImageForm::mds;
   return source::is_tfrecord_name(name) ? ImageForm::tfrecord : ImageForm::folder;
 }
 
@@ -44,7 +46,7 @@ void refuse_options(const std::filesystem::path& path, const ImageFolderOptions&
   if (!changed.empty())
     throw std::invalid_argument(fmt::format(
         "the option {} is for a folder of image files, and {} has shards; leave it out, or "
-        "give the fields of the records to webdataset, tfrecord or parquet",
+        "give the fields of the records to webdataset, tfrecord, parquet or mds",
         changed.front().name, path.string()));
 }
 
@@ -73,6 +75,8 @@ SourcePtr source::images(const std::filesystem::path& path, ImageFolderOptions o
       return tfrecord(path, {.storage = std::move(options.storage)});
     case ImageForm::parquet:
       return parquet_images(path, {.storage = std::move(options.storage)});
+    case ImageForm::mds:
+      return mds_images(path, {.storage = std::move(options.storage)});
     case ImageForm::folder:
       break;
   }

@@ -28,6 +28,14 @@ bool is_parquet_name(std::string_view name) {
   return lower.ends_with(".parquet") || lower.ends_with(".parq");
 }
 
+bool is_mds_name(std::string_view name) {
+  const std::string lower = core::lower_case(name);
+  std::string_view rest = lower;
+  for (const std::string_view ending : {".zstd", ".gz", ".bz2", ".br", ".snappy"})
+    if (rest.ends_with(".mds" + std::string(ending))) rest.remove_suffix(ending.size());
+  return rest.ends_with(".mds");
+}
+
 bool is_tfrecord_name(std::string_view name) noexcept {
   return name.ends_with(".tfrecord") || name.ends_with(".tfrecords") || name.ends_with(".tfrec") ||
          name.ends_with(".record") || is_numbered(name);
