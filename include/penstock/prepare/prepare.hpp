@@ -101,7 +101,7 @@ using OnPreparedOf = std::function<void(std::uint64_t done, std::uint64_t sample
 /// Threads  make() uses threads of its own, and is called by one at a time.
 class Preparation {
  public:
-  /// `input`: a folder of images (class per sub-folder, or flat), or tar shards, Parquet or TFRecord files: a folder of them, or a
+  /// `input`: a folder of images (class per sub-folder, or flat), or tar shards, Parquet, MDS or TFRecord files: a folder of them, or a
   /// pattern such as "train-{000..099}.tar". `output`: a folder. Both may be strings such as "s3://bucket/prefix". Nothing is written here.
   ///
   /// Errors  std::invalid_argument  an option out of its range; an output inside the input, or that cannot be written to

@@ -15,6 +15,7 @@
 #include "src/source/mds/unpack.hpp"
 #include "src/source/mds/values.hpp"
 #include "src/source/shards/file_window.hpp"
+#include "src/storage/retry.hpp"
 
 namespace penstock::source {
 
@@ -35,14 +36,25 @@ class MdsBytes {
   virtual std::span<const std::byte> at(std::uint64_t offset, std::size_t bytes) = 0;
 };
 
+// Of the header no more than is asked for: of an object the window is some megabytes.
 class RawMdsBytes final : public MdsBytes {
  public:
-  RawMdsBytes(const storage::StoredFile& file, const std::string& path) : window_(file, path) {}
+  RawMdsBytes(const storage::StoredFile& file, const std::string& path, std::uint64_t header_bytes)
+      : file_(file), path_(path), header_bytes_(header_bytes), window_(file, path) {}
   std::span<const std::byte> at(std::uint64_t offset, std::size_t bytes) override {
-    return window_.at(offset, bytes);
+    const std::uint64_t there = file_.stamp().bytes;
+    if (offset + bytes > std::min(header_bytes_, there)) return window_.at(offset, bytes);
+    header_.resize(bytes);
+    if (auto result = storage::with_retries([&] { return file_.read(offset, header_); }); !result)
+      throw Error(fmt::format("cannot index the shard {}: {}", path_, result.fault().reason));
+    return header_;
   }
 
  private:
+  const storage::StoredFile& file_;
+  const std::string& path_;
+  std::uint64_t header_bytes_;
+  std::vector<std::byte> header_;
   FileWindow window_;
 };
 
@@ -102,22 +114,25 @@ class MdsShardScan {
 
   // Piece by piece, so that they take memory as they are there.
   void read_offsets() {
-    const auto head = bytes_.at(0, kOffsetBytes);
-    if (head.size() < kOffsetBytes)
-      fail(fmt::format("expected a header, found {} bytes", head.size()));
-    const auto rows = load_little_endian<std::uint32_t>(head);
-    if (rows != shard_.rows)
-      fail(fmt::format("its header says {} rows, and index.json {}", rows, shard_.rows));
     constexpr std::uint64_t kAtOnce = 16384;
-    for (std::uint64_t done = 0; done < shard_.rows + 1;) {
-      const auto count = static_cast<std::size_t>(std::min(kAtOnce, shard_.rows + 1 - done));
-      const auto piece = bytes_.at((1 + done) * kOffsetBytes, count * kOffsetBytes);
+    for (std::uint64_t done = 0; done < shard_.rows + 2;) {
+      const auto count = static_cast<std::size_t>(std::min(kAtOnce, shard_.rows + 2 - done));
+      const auto piece = bytes_.at(done * kOffsetBytes, count * kOffsetBytes);
+      if (done == 0) require_rows(piece);
       if (piece.size() < count * kOffsetBytes)
         fail(fmt::format("its header of {} rows is cut short", shard_.rows));
-      for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t i = done == 0 ? 1 : 0; i < count; ++i)
         offsets_.push_back(load_little_endian<std::uint32_t>(piece, i * kOffsetBytes));
       done += count;
     }
+  }
+
+  void require_rows(std::span<const std::byte> header) const {
+    if (header.size() < kOffsetBytes)
+      fail(fmt::format("expected a header, found {} bytes", header.size()));
+    const auto rows = load_little_endian<std::uint32_t>(header);
+    if (rows != shard_.rows)
+      fail(fmt::format("its header says {} rows, and index.json {}", rows, shard_.rows));
   }
 
   void add_rows(ShardContents& contents) {
@@ -248,7 +263,7 @@ ScannedShard scan_mds_shard(const storage::StoredFile& file, const std::string& 
   if (is_zipped)
     bytes = std::make_unique<ZippedMdsBytes>(file, path);
   else
-    bytes = std::make_unique<RawMdsBytes>(file, path);
+    bytes = std::make_unique<RawMdsBytes>(file, path, (shard.rows + 2) * kOffsetBytes);
   return MdsShardScan(*bytes, path, shard, columns).run(labels);
 }
 

@@ -25,7 +25,9 @@ struct MdsUnpacker::State {
   std::unique_ptr<ZSTD_DStream, Free> stream{ZSTD_createDStream()};
   std::unique_ptr<std::byte[]> buffer;
   std::size_t capacity = 0;
-  std::uint64_t offset = 0;  // of what is read next, in the file
+  std::size_t next_bytes = std::size_t{64}
+                           << 10;  // few at first: a header may be all that is needed
+  std::uint64_t offset = 0;        // of what is read next, in the file
   ZSTD_inBuffer in{nullptr, 0, 0};
   bool is_within_frame = false;
 
@@ -39,7 +41,9 @@ struct MdsUnpacker::State {
   // False at the end of the file.
   bool fill() {
     const std::uint64_t left = file.stamp().bytes - offset;
-    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(capacity, left));
+    const std::size_t wanted = std::min(capacity, next_bytes);
+    next_bytes = wanted * 2;
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, left));
     if (size == 0) return false;
     const std::span<std::byte> bytes(buffer.get(), size);
     if (auto result = storage::with_retries([&] { return file.read(offset, bytes); }); !result)
