@@ -1,16 +1,14 @@
 #include "src/source/mds/mds_rows.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "src/source/little_endian.hpp"
+#include "src/source/mds/set_field.hpp"
 #include "src/source/mds/shard_scan.hpp"
 #include "src/source/mds/unpacked_shards.hpp"
 #include "src/source/mds/values.hpp"
-#include "src/source/parquet/table_cell.hpp"
 #include "src/source/shards/shard_set.hpp"
 
 namespace penstock::source {
@@ -19,10 +17,6 @@ namespace {
 
 Fault mds_fault(std::uint64_t offset, std::string reason) {
   return {.reason = std::move(reason), .file = {}, .offset = offset};
-}
-
-Shape with_first_extent(const Shape& shape, std::int64_t rows) {
-  return Shape(shape.extents().subspan(1)).with_rows(rows);
 }
 
 class MdsRows final : public Source {
@@ -224,142 +218,22 @@ class MdsRows final : public Source {
   // Bytes of a field's value that are needed.
   static std::uint64_t most_of(const MdsField& field, const Record& record) {
     const bool may_be_cut = field.kind == MdsKind::bytes && field.spec.dtype == DType::u8 &&
-                            field.spec.shape.is_dynamic();
+                            field.spec.shape == Shape{kDynamic};
     return may_be_cut ? record.prefix_limit() : UINT64_MAX;
   }
 
   Result<void> set_field(const Place& place, std::size_t number, const Row& row,
                          Record& record) const {
     const MdsField& field = fields_[number];
-    const MdsPlace& at = row.places[field.number];
-    const std::span<const std::byte> value = row.at(at, most_of(field, record));
-    const std::uint64_t offset = row.offset + at.begin;
-    Result<void> result = [&] {
-      switch (field.kind) {
-        case MdsKind::array:
-          return set_array(place, number, value, record);
-        case MdsKind::byte_list:
-          return set_list(field, value, record);
-        case MdsKind::bytes:
-          return set_bytes(place, number, value, record);
-        default:
-          return set_number(place, number, value, record);
-      }
-    }();
-    if (!result) result.fault().offset = offset;
-    return result;
-  }
-
-  Result<void> set_number(const Place& place, std::size_t number, std::span<const std::byte> value,
-                          Record& record) const {
-    const MdsField& field = fields_[number];
     const MdsColumnType& type = index_.columns[field.number];
-    auto out = record.allocate_field(field.at, size_of(field.spec.dtype));
-    if (!out) return mds_fault(0, std::move(out.fault().reason));
-    const auto put = [&](auto found) { std::memcpy(out->data(), &found, sizeof found); };
-    if (field.kind == MdsKind::text_real) {
-      const auto real = mds_real(value);
-      if (!real) return bad_text(value, "a number");
-      put(*real);
-    } else if (field.kind == MdsKind::number && field.spec.dtype == type.dtype) {
-      std::memcpy(out->data(), value.data(), value.size());
-    } else {
-      const auto integer = mds_integer(type, value);
-      if (!integer) return bad_text(value, "an integer from -2^63 to 2^63-1");
-      put(*integer);
-    }
-    record.set(field.at, out->data(), field.spec.dtype, Shape{});
-    return number == known_.label ? compare_label(place, mds_integer(type, value)) : Result<void>();
-  }
-
-  static Fault bad_text(std::span<const std::byte> value, std::string_view expected) {
-    constexpr std::size_t kMost = 40;
-    const std::string_view text(reinterpret_cast<const char*>(value.data()),
-                                std::min(kMost, value.size()));
-    return mds_fault(0, fmt::format("expected {}, found '{}'", expected, text));
-  }
-
-  Result<void> set_bytes(const Place& place, std::size_t number, std::span<const std::byte> value,
-                         Record& record) const {
-    const MdsField& field = fields_[number];
-    const std::uint64_t each = size_of(field.spec.dtype);
-    if (value.size() % each != 0)
-      return mds_fault(0, fmt::format("expected a multiple of {} bytes, for {}, found {}", each,
-                                      name_of(field.spec.dtype), value.size()));
-    const Result<Shape> shape = shape_of_elements(field, value.size() / each);
-    if (!shape) return shape.fault();
-    if (field.spec.dtype == DType::u8 && field.spec.shape.is_dynamic()) {
-      record.set(field.at, value.data(), DType::u8, *shape);
-      return {};
-    }
-    return copy_values(place, number, value, *shape, record);
-  }
-
-  // Into memory that is aligned for them.
-  Result<void> copy_values(const Place& place, std::size_t number,
-                           std::span<const std::byte> values, const Shape& shape,
-                           Record& record) const {
-    const MdsField& field = fields_[number];
-    auto out = field.spec.shape.is_dynamic() ? record.allocate(values.size())
-                                             : record.allocate_field(field.at, values.size());
-    if (!out) return mds_fault(0, std::move(out.fault().reason));
-    std::ranges::copy(values, out->data());
-    record.set(field.at, out->data(), field.spec.dtype, shape);
-    if (number != known_.length) return {};
-    const std::optional<std::uint64_t> known = length_at(place);
-    const auto found = static_cast<std::uint64_t>(shape[0]);
-    if (!known || *known == found) return {};
-    return changed(0, fmt::format("there are {} values, and {} by the index", found, *known));
-  }
-
-  static Result<Shape> shape_of_elements(const MdsField& field, std::uint64_t elements) {
-    const Shape& shape = field.spec.shape;
-    if (!shape.is_dynamic()) {
-      if (elements == static_cast<std::uint64_t>(shape.elements())) return shape;
-      return mds_fault(0, fmt::format("expected {} values, for the shape {}, found {}",
-                                      shape.elements(), shape.to_string(), elements));
-    }
-    const auto row = static_cast<std::uint64_t>(with_first_extent(shape, 1).elements());
-    if (elements % row == 0)
-      return with_first_extent(shape, static_cast<std::int64_t>(elements / row));
-    return mds_fault(0, fmt::format("expected a multiple of {} values, for the shape {}, found {}",
-                                    row, shape.to_string(), elements));
-  }
-
-  Result<void> set_array(const Place& place, std::size_t number, std::span<const std::byte> value,
-                         Record& record) const {
-    const MdsField& field = fields_[number];
-    const auto array = read_mds_array(index_.columns[field.number], value);
-    if (!array) return array.fault();
-    const Shape& expected = field.spec.shape;
-    const Shape& found = array->shape;
-    const bool fits = found.rank() == expected.rank() &&
-                      (expected.is_dynamic() ? with_first_extent(expected, found[0]) == found
-                                             : expected == found);
-    if (array->dtype == field.spec.dtype && fits)
-      return copy_values(place, number, array->values, found, record);
-    return mds_fault(0, fmt::format("expected an array {} {}, found {} {}; its shape and dtype can "
-                                    "be named in MdsColumn",
-                                    name_of(field.spec.dtype), expected.to_string(),
-                                    name_of(array->dtype), found.to_string()));
-  }
-
-  Result<void> set_list(const MdsField& field, std::span<const std::byte> value,
-                        Record& record) const {
-    const auto list = read_mds_list(index_.columns[field.number], value);
-    if (!list) return list.fault();
-    const std::size_t count = list->lengths.size() / sizeof(std::uint32_t);
-    auto lengths = record.allocate(count * sizeof(std::int64_t));
-    if (!lengths) return mds_fault(0, std::move(lengths.fault().reason));
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t length =
-          load_little_endian<std::uint32_t>(list->lengths, i * sizeof(std::uint32_t));
-      std::memcpy(lengths->data() + i * sizeof length, &length, sizeof length);
-    }
-    record.set(field.at, list->bytes.data(), DType::u8,
-               Shape{static_cast<std::int64_t>(list->bytes.size())});
-    record.set(field.at + 1, lengths->data(), DType::i64, Shape{static_cast<std::int64_t>(count)});
-    return {};
+    const std::span<const std::byte> value =
+        row.at(row.places[field.number], most_of(field, record));
+    Result<void> result = set_mds_field(field, type, value, record);
+    if (result && number == known_.label) result = compare_label(place, mds_integer(type, value));
+    if (result && number == known_.length && field.spec.dtype != DType::u8)
+      result = compare_length(place, static_cast<std::uint64_t>(record[field.at].shape()[0]));
+    if (!result) result.fault().offset = row.offset + row.places[field.number].begin;
+    return result;
   }
 
   [[nodiscard]] std::optional<std::uint64_t> length_at(const Place& place) const {
@@ -380,6 +254,13 @@ class MdsRows final : public Source {
     if (!known || known == found) return {};
     return changed(0, fmt::format("the value is {} in the row, and {} by the index",
                                   found ? fmt::to_string(*found) : "no integer", *known));
+  }
+
+  // So does packing.
+  Result<void> compare_length(const Place& place, std::uint64_t found) const {
+    const std::optional<std::uint64_t> known = length_at(place);
+    if (!known || *known == found) return {};
+    return changed(0, fmt::format("there are {} values, and {} by the index", found, *known));
   }
 
   MdsIndex index_;

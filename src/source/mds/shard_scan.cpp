@@ -36,25 +36,31 @@ class MdsBytes {
   virtual std::span<const std::byte> at(std::uint64_t offset, std::size_t bytes) = 0;
 };
 
-// Of the header no more than is asked for: of an object the window is some megabytes.
+// Through a window where rows are small. Of large rows, and of the header, no more is read than is asked for: of an object the
+// window has some megabytes.
 class RawMdsBytes final : public MdsBytes {
  public:
-  RawMdsBytes(const storage::StoredFile& file, const std::string& path, std::uint64_t header_bytes)
-      : file_(file), path_(path), header_bytes_(header_bytes), window_(file, path) {}
+  RawMdsBytes(const storage::StoredFile& file, const std::string& path, std::uint64_t rows)
+      : file_(file),
+        path_(path),
+        file_bytes_(file.stamp().bytes),
+        exact_bytes_(file_bytes_ / (rows + 1) > file.window_bytes() ? file_bytes_
+                                                                    : (rows + 2) * kOffsetBytes),
+        window_(file, path) {}
   std::span<const std::byte> at(std::uint64_t offset, std::size_t bytes) override {
-    const std::uint64_t there = file_.stamp().bytes;
-    if (offset + bytes > std::min(header_bytes_, there)) return window_.at(offset, bytes);
-    header_.resize(bytes);
-    if (auto result = storage::with_retries([&] { return file_.read(offset, header_); }); !result)
+    if (offset + bytes > std::min(exact_bytes_, file_bytes_)) return window_.at(offset, bytes);
+    bytes_.resize(bytes);
+    if (auto result = storage::with_retries([&] { return file_.read(offset, bytes_); }); !result)
       throw Error(fmt::format("cannot index the shard {}: {}", path_, result.fault().reason));
-    return header_;
+    return bytes_;
   }
 
  private:
   const storage::StoredFile& file_;
   const std::string& path_;
-  std::uint64_t header_bytes_;
-  std::vector<std::byte> header_;
+  std::uint64_t file_bytes_;
+  std::uint64_t exact_bytes_;  // up to here exactly what is asked for is read
+  std::vector<std::byte> bytes_;
   FileWindow window_;
 };
 
@@ -263,7 +269,7 @@ ScannedShard scan_mds_shard(const storage::StoredFile& file, const std::string& 
   if (is_zipped)
     bytes = std::make_unique<ZippedMdsBytes>(file, path);
   else
-    bytes = std::make_unique<RawMdsBytes>(file, path, (shard.rows + 2) * kOffsetBytes);
+    bytes = std::make_unique<RawMdsBytes>(file, path, shard.rows);
   return MdsShardScan(*bytes, path, shard, columns).run(labels);
 }
 
