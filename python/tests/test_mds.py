@@ -224,6 +224,26 @@ def test_a_state_resumes_in_another_process_and_on_other_devices(tmp_path):
         ps.mds(tmp_path / "x").shuffle(seed=1).repeat(2).batch(12).loader().load_state_dict(json.loads(state))
 
 
+SHARED = """
+import sys, penstock as ps
+for round in range(4):
+    data = ps.mds(sys.argv[1], columns=["text", "label"], unpacked_bytes=1300, index_location="memory").map(ps.pad("text", 80))
+    loader = data.shuffle(seed=7).repeat(3).batch(4).loader(digest=True)
+    for step in loader:
+        pass
+    print(loader.digest)
+"""
+
+
+def test_processes_that_share_room_for_one_shard_read_the_same(tmp_path):
+    shutil.copytree(FILES / "zstd", tmp_path / "zstd")
+    processes = [subprocess.Popen([sys.executable, "-c", SHARED, tmp_path / "zstd"], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    digests = [line for process in processes for line in process.communicate()[0].split()]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len(digests) == 12 and len(set(digests)) == 1
+    assert not list((tmp_path / "cache" / "shards").glob("*.tmp.*"))
+
+
 def test_tokens_are_packed_without_reading_them_first(tmp_path):
     rows = [tokens_of(i) for i in range(100)]
     columns = {"ndarray": [("tokens", "ndarray:int32", None)], "bytes": [("id", "int", 8), ("text", "str", None), ("tokens", "bytes", None)]}

@@ -22,7 +22,6 @@ namespace penstock {
 
 namespace {
 
-using source::MdsField;
 using source::MdsIndex;
 using source::MdsShard;
 using source::ShardIndex;

@@ -31,7 +31,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostOpenUnpacked = 32;
+// A file that is removed while it is open still takes its room, so open ones take no more than those in the folder.
+constexpr std::uint64_t kMostOpenUnpacked = 32;
 constexpr std::string_view kUnpackedEnding = ".unpacked";
 constexpr std::string_view kUnpackedTemporary = ".unpacked.tmp.";
 
@@ -154,7 +155,7 @@ MdsUnpackedShards::MdsUnpackedShards(std::vector<Packed> shards, fs::path folder
       folder_(std::move(folder)),
       most_bytes_(most_bytes),
       storage_(std::move(storage)),
-      open_(kMostOpenUnpacked) {}
+      open_(most_bytes_) {}
 
 fs::path MdsUnpackedShards::path_of(std::size_t shard) const {
   const Packed& packed = shards_[shard];
@@ -172,7 +173,10 @@ fs::path MdsUnpackedShards::path_of(std::size_t shard) const {
 Result<void> MdsUnpackedShards::read(std::size_t shard, std::uint64_t offset,
                                      std::span<std::byte> into) const {
   const auto file = open_.get(
-      {shard, 0}, [&] { return open(shard); }, [](const storage::StoredFile&) { return 1; });
+      {shard, 0}, [&] { return open(shard); },
+      [&](const storage::StoredFile& opened) {
+        return std::max(opened.stamp().bytes, most_bytes_ / kMostOpenUnpacked);
+      });
   if (!file) return file.fault();
   return (*file)->read(offset, into);
 }
