@@ -152,6 +152,7 @@ def test_columns_that_are_refused_say_why():
             columns=ps.MdsColumn("label", shape=(3,)))
     refused("expected dtype to be i32, or i64 for an integer, found f32", "texts", columns=ps.MdsColumn("label", dtype="float32"), error=ValueError)
     refused("'text', whose encoding is str: its values are no array", "texts", columns=ps.MdsColumn("text", dtype="int32"), error=ValueError)
+    refused("expected dtype to be u8", "texts", columns=ps.MdsColumn("data", dtype="bool"), error=ValueError)
     refused("lengths are those of a list's images", "texts", columns=ps.MdsColumn("text", lengths="l"), error=ValueError)
     refused(r"expected shape to be \[2,3\], or left out", "arrays", columns=ps.MdsColumn("fixed", shape=(3, 2)), error=ValueError)
     refused("the first alone may be None", "arrays", columns=ps.MdsColumn("matrix", shape=(2, None)), error=ValueError)

@@ -74,8 +74,8 @@ namespace source {
 ///
 /// pkl, pil and list[pil] are refused by name, as are shards of the formats json and csv, and compressions other than zstd.
 ///
-/// The first opening reads the header of each shard, and all shards where a field "label" is an integer, into an index, which
-/// is kept beside the shard. A row is then one read of its bytes; where some columns are left out, one or two reads of those
+/// The first opening reads the header of each shard, and where a field "label" is an integer each row's label, into an index,
+/// which is kept beside the shard. A row is then one read of its bytes; where some columns are left out, one or two reads of those
 /// that are needed. A shard that is compressed is decompressed as a whole into the cache folder at the first row that needs
 /// it, and again after it was removed there: a full shuffle of data larger than unpacked_bytes decompresses a shard for
 /// almost each row. A shard that lies beside it decompressed is read in its place.
@@ -83,9 +83,9 @@ namespace source {
 /// What index.json and the index say is compared with the shard: sizes and numbers of rows at the opening, the sizes of a
 /// row's columns and its label when it is read. A row whose place in the header is damaged is a fault; no other row moves.
 ///
-/// A row's key is "shard.00000.mds:17", and its label the value of the field "label", if that is an integer. The fingerprint
-/// covers the columns, and the shards' names, decompressed sizes, hashes and the places of their rows, but neither the folders
-/// that they are in nor the values.
+/// Offsets, in names of rows and in faults, are those of the decompressed shard. A row's key is "shard.00000.mds:17", and its
+/// label the value of the field "label", if that is an integer. The fingerprint covers the columns, and the shards' names,
+/// decompressed sizes, hashes and the places of their rows, but neither the folders that they are in nor the values.
 ///
 /// Source  mosaicml/streaming: streaming/base/format/mds
 /// Shapes  as above, in the order of `columns`, or of index.json

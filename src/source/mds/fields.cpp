@@ -70,6 +70,9 @@ DType dtype_for(const MdsColumnType& type, const std::optional<DType>& asked,
     case MdsKind::bytes:
       if (asked && type.encoding != "bytes")
         refuse_argument(type, "its values are no array; leave dtype out");
+      if (asked == DType::boolean)
+        refuse_argument(type,
+                        "any byte may be in it, and bool has 0 and 1; expected dtype to be u8");
       return asked.value_or(DType::u8);
     default:
       if (asked) refuse_argument(type, "its values are no array; leave dtype out");
