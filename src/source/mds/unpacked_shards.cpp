@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -186,7 +187,9 @@ MdsUnpackedShards::Opened MdsUnpackedShards::find(const std::string& path,
   Result<storage::StoredFilePtr> file = storage_->open(path);
   if (!file) return std::move(file.fault());
   if ((*file)->stamp().bytes != bytes) return Fault{.reason = "another size", .file = path};
-  ::futimens((*file)->descriptor(), nullptr);  // used now
+  // Used now. Its time of change stays what it is, by which those that read it know it.
+  const std::array<struct timespec, 2> times{{{0, UTIME_NOW}, {0, UTIME_OMIT}}};
+  ::futimens((*file)->descriptor(), times.data());
   return *file;
 }
 
@@ -259,7 +262,7 @@ MdsUnpackedShards::Opened MdsUnpackedShards::unpack(const Packed& shard,
 // Also what dead processes left: an hour is more than any write takes.
 void MdsUnpackedShards::make_room(std::uint64_t bytes) const {
   struct Entry {
-    fs::file_time_type used;
+    std::int64_t used_ns = 0;
     std::uint64_t bytes = 0;
     fs::path path;
   };
@@ -272,15 +275,17 @@ void MdsUnpackedShards::make_room(std::uint64_t bytes) const {
     std::error_code ignored;
     const bool is_temporary = name.find(kUnpackedTemporary) != std::string::npos;
     if (!is_temporary && !name.ends_with(kUnpackedEnding)) continue;
-    Entry entry{files->last_write_time(ignored), files->file_size(ignored), files->path()};
-    if (ignored) continue;
-    const bool is_left =
-        is_temporary && fs::file_time_type::clock::now() - entry.used > std::chrono::hours(1);
+    struct stat info {};
+    if (::lstat(files->path().c_str(), &info) != 0) continue;
+    Entry entry{std::int64_t{info.st_atim.tv_sec} * 1'000'000'000 + info.st_atim.tv_nsec,
+                static_cast<std::uint64_t>(info.st_size), files->path()};
+    constexpr std::int64_t kHour = 3600;
+    const bool is_left = is_temporary && ::time(nullptr) - info.st_mtim.tv_sec > kHour;
     if (is_left && fs::remove(entry.path, ignored)) continue;
     total += entry.bytes;
     if (!is_temporary) entries.push_back(std::move(entry));
   }
-  std::ranges::sort(entries, {}, &Entry::used);
+  std::ranges::sort(entries, {}, &Entry::used_ns);
   for (const Entry& entry : entries) {
     if (total <= most_bytes_) return;
     std::error_code ignored;

@@ -2,7 +2,7 @@
 //
 // The folder: a file for each shard, named by a hash of where the shard is and of its stamp; and .lock, of which a process
 // locks a byte while it decompresses the shard whose hash that is. A file is written under another name, flushed and
-// renamed; one that has not the shard's size is not used. The time of change of a file is that of its last opening.
+// renamed; one that has not the shard's size is not used. The time of access of a file is that of its last opening.
 #pragma once
 
 #include <cstdint>
