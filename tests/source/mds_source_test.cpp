@@ -360,6 +360,33 @@ TEST(MdsSource, LengthsAreKnownWithoutReadingAndComparedWhenRead) {
   EXPECT_EQ(record[0].shape(), Shape{300});
 }
 
+TEST(MdsSource, LabelsOfEveryIntegerTypeAreKnownAndMayBeWidened) {
+  const auto label_of = [](const char* encoding, const std::string& value) {
+    const TemporaryFolder folder;
+    const bool is_text = std::string_view(encoding) == "str_int";
+    const auto size = is_text ? std::optional<int>() : static_cast<int>(value.size());
+    test::write_mds(folder, {{"a", "str"}, {"y", encoding, size}, {"z", "str"}},
+                    {{{"abc", value, "d"}}});
+    const SourcePtr source = source::mds(
+        folder.path(), mds_in_memory({{.name = "label", .column = "y", .dtype = DType::i64}}));
+    Record record;
+    if (source->read(0, record)) EXPECT_EQ(*record[0].data<std::int64_t>(), source->label(0));
+    return source->label(0);
+  };
+  EXPECT_EQ(label_of("int8", "\xFE"), -2);
+  EXPECT_EQ(label_of("uint8", "\xFE"), 254);
+  EXPECT_EQ(label_of("int16", "\xFE\xFF"), -2);
+  EXPECT_EQ(label_of("uint16", "\xFE\xFF"), 65534);
+  EXPECT_EQ(label_of("int32", "\xFE\xFF\xFF\xFF"), -2);
+  EXPECT_EQ(label_of("uint32", "\xFE\xFF\xFF\xFF"), 4294967294);
+  EXPECT_EQ(label_of("int64", mds_bytes(std::int64_t{-2})), -2);
+  EXPECT_EQ(label_of("int", mds_bytes(INT64_MAX)), INT64_MAX);
+  EXPECT_EQ(label_of("uint64", mds_bytes(std::uint64_t{7})), 7);
+  EXPECT_EQ(label_of("uint64", mds_bytes(UINT64_MAX)), std::nullopt);  // and its row is a fault
+  EXPECT_EQ(label_of("str_int", "-12"), -12);
+  EXPECT_EQ(label_of("str_int", "twelve"), std::nullopt);
+}
+
 TEST(MdsSource, RowsLargerThanTheLimitAreFaults) {
   const TemporaryFolder folder;
   test::write_mds(folder, kMdsColumns, {some_mds_rows(0, 7)});

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "src/source/little_endian.hpp"
-#include "src/source/parquet/table_cell.hpp"
 
 namespace penstock::source {
 
@@ -46,6 +45,32 @@ std::optional<DType> dtype_of_code(std::uint8_t code) noexcept {
       return DType::i64;
     case 66:
       return DType::f64;
+    default:
+      return std::nullopt;
+  }
+}
+
+// None for what is no integer, or more than 2^63-1.
+std::optional<std::int64_t> load_integer(DType dtype, std::span<const std::byte> bytes) noexcept {
+  switch (dtype) {
+    case DType::i8:
+      return load_little_endian<std::int8_t>(bytes);
+    case DType::u8:
+      return load_little_endian<std::uint8_t>(bytes);
+    case DType::i16:
+      return load_little_endian<std::int16_t>(bytes);
+    case DType::u16:
+      return load_little_endian<std::uint16_t>(bytes);
+    case DType::i32:
+      return load_little_endian<std::int32_t>(bytes);
+    case DType::u32:
+      return load_little_endian<std::uint32_t>(bytes);
+    case DType::i64:
+      return load_little_endian<std::int64_t>(bytes);
+    case DType::u64: {
+      const auto number = load_little_endian<std::int64_t>(bytes);
+      return number >= 0 ? std::optional(number) : std::nullopt;
+    }
     default:
       return std::nullopt;
   }
@@ -93,9 +118,7 @@ std::optional<std::int64_t> mds_integer(const MdsColumnType& column,
     return number;
   }
   if (column.kind != MdsKind::number || value.size() != size_of(*column.dtype)) return std::nullopt;
-  const std::int64_t number = integer_of(*column.dtype, value.data());
-  if (column.dtype == DType::u64 && number < 0) return std::nullopt;
-  return number;
+  return load_integer(*column.dtype, value);
 }
 
 std::optional<double> mds_real(std::span<const std::byte> value) {

@@ -26,8 +26,8 @@ enum class ShardKind : std::uint32_t {
   tfrecord = 2,
   tokens = 3,
   parquet = 4,
-  mds = 6,
-  mds_zipped = 7,  ///< places are those of the decompressed shard
+  mds = 5,
+  mds_zipped = 6,  ///< places are those of the decompressed shard
 };
 
 /// What tells whether a shard is still the one that was indexed.
