@@ -370,7 +370,9 @@ TEST(MdsSource, LabelsOfEveryIntegerTypeAreKnownAndMayBeWidened) {
     const SourcePtr source = source::mds(
         folder.path(), mds_in_memory({{.name = "label", .column = "y", .dtype = DType::i64}}));
     Record record;
-    if (source->read(0, record)) EXPECT_EQ(*record[0].data<std::int64_t>(), source->label(0));
+    if (source->read(0, record)) {
+      EXPECT_EQ(*record[0].data<std::int64_t>(), source->label(0));
+    }
     return source->label(0);
   };
   EXPECT_EQ(label_of("int8", "\xFE"), -2);
