@@ -36,10 +36,10 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
       "penstock-prepare");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
   app.get_formatter()->column_width(34);
-  app.add_option(
-         "INPUT", options.input,
-         "Folder of images (class per sub-folder, or flat), or tar shards, Parquet or TFRecord "
-         "files:\na folder of them, or a pattern such as 'train-{000..099}.tar'")
+  app.add_option("INPUT", options.input,
+                 "Folder of images (class per sub-folder, or flat), or tar shards, Parquet, MDS or "
+                 "TFRecord "
+                 "files:\na folder of them, or a pattern such as 'train-{000..099}.tar'")
       ->required();
   app.add_option("OUTPUT", options.output,
                  "Folder for the shards, made if it is not there; or s3://bucket/prefix")

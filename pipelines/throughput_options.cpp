@@ -23,11 +23,12 @@ namespace {
 
 void add_flags(CLI::App& app, Options& options) {
   auto* data = app.add_option_group("data", "What to read; --synthetic 2000 when neither is given");
-  data->add_option("data,--data", options.data,
-                   "Folder of images (class per sub-folder, or flat), or tar shards, Parquet or "
-                   "TFRecord files:\na folder of them, or a pattern such as "
-                   "'train-{000..099}.tar'; or token "
-                   "files,\nsee --blocks and --pack")
+  data->add_option(
+          "data,--data", options.data,
+          "Folder of images (class per sub-folder, or flat), or tar shards, Parquet, MDS or "
+          "TFRecord files:\na folder of them, or a pattern such as "
+          "'train-{000..099}.tar'; or token "
+          "files,\nsee --blocks and --pack")
       ->type_name("DIR");
   data->add_option("--synthetic", options.synthetic,
                    "Generated photographs, kept in a cache folder")

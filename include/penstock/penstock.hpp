@@ -24,6 +24,7 @@
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/tables.hpp>
+#include <penstock/source/mds.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/tokens.hpp>
 #include <penstock/sequence/pack.hpp>

@@ -29,6 +29,11 @@ struct PythonClass<TableColumn> {
   static constexpr const char* kByPosition[] = {"name", "column"};
 };
 template <>
+struct PythonClass<MdsColumn> {
+  static constexpr const char* kName = "MdsColumn";
+  static constexpr const char* kByPosition[] = {"name", "column"};
+};
+template <>
 struct PythonClass<ArrayField> {
   static constexpr const char* kName = "ArrayField";
   static constexpr const char* kByPosition[] = {"path"};
@@ -71,31 +76,33 @@ struct PythonValue<std::vector<ArrayField>> {
   }
 };
 
-/// The columns of a table: names, or TableColumns; one, or several.
-template <>
-struct PythonValue<std::vector<TableColumn>> {
-  static std::string type() { return "str | collections.abc.Sequence[str | TableColumn] | None"; }
-  static std::string returned() { return "list[TableColumn]"; }
-  static std::string text(const std::vector<TableColumn>&) { return "None"; }
+/// The columns of a table: names, or structs such as TableColumn; one, or several.
+template <class Column>
+struct ColumnsOf {
+  static std::string name() { return PythonClass<Column>::kName; }
+  static std::string type() {
+    return "str | collections.abc.Sequence[str | " + name() + "] | None";
+  }
+  static std::string returned() { return "list[" + name() + "]"; }
+  static std::string text(const std::vector<Column>&) { return "None"; }
   /// Errors  nb::type_error  something else
-  static std::vector<TableColumn> value(nb::handle given, const char*) {
+  static std::vector<Column> value(nb::handle given, const char*) {
     if (given.is_none()) return {};
     const auto refuse = [](nb::handle found) {
-      throw nb::type_error(("columns: expected names of columns, such as ['image', 'label'], or "
-                            "ParquetColumns, found " +
-                            repr_of(found))
+      throw nb::type_error(("columns: expected names of columns, such as ['image', 'label'], or " +
+                            name() + "s, found " + repr_of(found))
                                .c_str());
     };
-    std::vector<TableColumn> columns;
+    std::vector<Column> columns;
     const auto add = [&](nb::handle one) {
-      TableColumn column;
+      Column column;
       if (nb::isinstance<nb::str>(one))
         column.name = nb::cast<std::string>(one);
       else if (!nb::try_cast(one, column))
         refuse(one);
       columns.push_back(std::move(column));
     };
-    if (nb::isinstance<nb::str>(given) || nb::isinstance<TableColumn>(given)) {
+    if (nb::isinstance<nb::str>(given) || nb::isinstance<Column>(given)) {
       add(given);
       return columns;
     }
@@ -106,6 +113,10 @@ struct PythonValue<std::vector<TableColumn>> {
     return columns;
   }
 };
+template <>
+struct PythonValue<std::vector<TableColumn>> : ColumnsOf<TableColumn> {};
+template <>
+struct PythonValue<std::vector<MdsColumn>> : ColumnsOf<MdsColumn> {};
 
 /// A table in memory.
 struct TableObject {
@@ -292,6 +303,7 @@ void bind_sources(nb::module_& module) {
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
   def_struct<TableColumn>(module);
+  def_struct<MdsColumn>(module);
   def_struct<ArrayField>(module);
 
   def(module, calls::source_images());
@@ -313,6 +325,7 @@ void bind_sources(nb::module_& module) {
               R"(`table` has __arrow_c_stream__, as the tables of pyarrow, polars, pandas and DuckDB, or is a data set of
 Hugging Face's: its table is read as it is stored, so images are encoded, for decode_image(), and the rows are those
 that its select(), shuffle() and filter() left.)"));
+  def(module, calls::source_mds());
   def(module, calls::source_token_files());
   def(module, calls::source_megatron());
   def(module, calls::source_documents().with(

@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from mds_files import write_mds
 
 import penstock as ps
 from penstock.__main__ import main
@@ -60,6 +61,26 @@ def test_parquet_files_are_prepared_as_the_folder_is(photos: Path, whole: Path, 
         return [(step["image"].numpy().tobytes(), int(step["label"].numpy()[0])) for step in steps]
 
     assert rows(ps.images(tmp_path / "out")) == rows(ps.images(tmp_path / "table")) == rows(dataset)
+
+
+def test_mds_data_sets_are_prepared_as_the_folder_is(photos: Path, tmp_path: Path) -> None:
+    names = sorted(photos.rglob("*.jpg"))
+    classes = sorted({path.parent.name for path in names})
+    rows = [[path.read_bytes(), classes.index(path.parent.name).to_bytes(8, "little")] for path in names]
+    write_mds(tmp_path / "mds", [("x", "jpeg", None), ("y", "int", 8)], rows, shard_rows=10)
+    report = ps.prepare(tmp_path / "mds", tmp_path / "out", shard_samples=SHARD)
+    assert (report.samples, report.indexed) == (COUNT, COUNT)
+
+    def samples(data: ps.Dataset) -> list[tuple[bytes, int]]:
+        steps = data.map(ps.decode_image(crop=ps.resize_to(16))).batch(1).loader()
+        return [(step["image"].numpy().tobytes(), int(step["label"].numpy()[0])) for step in steps]
+
+    assert samples(ps.images(tmp_path / "out")) == samples(ps.images(tmp_path / "mds")) == samples(ps.image_folder(photos))
+    index = ps.MemoryJpegIndex()
+    index.load(tmp_path / "out")
+    assert len(index) > 0
+    with tarfile.open(min((tmp_path / "out").glob("*.tar"))) as tar:
+        assert tar.getnames()[0] == "shard_00000_mds-0.jpg"
 
 
 @pytest.mark.parametrize("also", [["cls"], ["JPG"], [".txt"], ["txt,json"], [""]])

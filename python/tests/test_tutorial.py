@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from mds_files import write_mds
 from tfrecords import example, sequence_example, write_tfrecord
 
 import penstock as ps
@@ -170,6 +171,26 @@ def test_the_programs_about_parquet_files_run_as_they_are(tmp_path, monkeypatch,
     assert out[0].startswith("(8, 224, 224, 3) [")
     assert out[1:] == ["['cat', 'dog']",
                        "image u8 [?] text u8 [?] vector f64 [4] score i64 [] words u8 [?] word_bytes i64 [?]"]
+
+
+def test_the_programs_about_mds_run_as_they_are(tmp_path, monkeypatch, capsys, images):
+    monkeypatch.chdir(tmp_path)
+    photo = next(images.rglob("*.jpg")).read_bytes()
+    write_mds(tmp_path / "pets" / "train", [("x", "jpeg", None), ("y", "int", 8)], [[photo, bytes([i % 2, *[0] * 7])] for i in range(8)])
+    text = (TUTORIAL.parent / "mds.md").read_text()
+    names: dict[str, object] = {}
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)):
+        exec(compile(block, f"block {number} of mds.md", "exec"), names)
+    assert capsys.readouterr().out.startswith("(8, 224, 224, 3) [")
+    assert len(ps.images("pets/train")) == 8
+    for line in re.findall(r"`(ps\.mix\(.*?\))` ", text):
+        for folder in "ab":
+            write_mds(tmp_path / folder, [("x", "int", 8)], [[bytes(8)]])
+        assert len(eval(line).fields) == 1
+    for encoding, says in re.findall(r"^\| `(int|ndarray:\S+|str|bytes)`(?! that are).*? \| (.*?) \|$", text, re.MULTILINE):
+        write_mds(tmp_path / "c", [("c", encoding, {"int": 8, "ndarray:float32:3,4": 48}.get(encoding))], [[bytes(48 if ":" in encoding else 8)]])
+        made = str(ps.mds("c", index_location="memory").fields[0]).split(" ", 1)[1]
+        assert made in says or (encoding, made) == ("int", "i64 []"), (encoding, made, says)
 
 
 def test_the_fields_of_tfrecords_are_what_the_page_says(tmp_path):

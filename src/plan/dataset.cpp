@@ -328,6 +328,9 @@ Dataset arrow_table(::ArrowArrayStream* stream, ArrowOptions options,
                     std::optional<std::vector<std::uint64_t>> rows) {
   return Dataset(source::arrow_table(stream, std::move(options), std::move(rows)));
 }
+Dataset mds(const ShardPaths& folders, MdsOptions options) {
+  return Dataset(source::mds(folders, std::move(options)));
+}
 Dataset arrays(std::vector<ArrayField> fields) {
   return Dataset(source::arrays(std::move(fields)));
 }

@@ -8,6 +8,7 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/source/arrow/arrow_files.hpp"
+#include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/storage/retry.hpp"
 
@@ -57,6 +58,9 @@ Input::Input(const std::string& path, const PrepareOptions& options) : attempts_
       break;
     case ImageForm::arrow:
       source_ = source::arrow_images(path, kNoLabel);
+      break;
+    case ImageForm::mds:
+      source_ = source::mds_images(path, {.storage = options.storage});
       break;
     case ImageForm::folder:
       source_ = source::image_folder(path, {.sniff = options.sniff, .storage = options.storage});

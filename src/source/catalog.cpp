@@ -121,6 +121,18 @@ void visit_fields(Visitor& visit, ArrowArguments& all) {
   visit_fields(visit, all.options);
 }
 SourcePtr make(ArrowArguments all) { return arrow(std::move(all.files), std::move(all.options)); }
+struct MdsArguments {
+  static constexpr const char* kName = "mds";
+  std::vector<std::string> folders;
+  MdsOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, MdsArguments& all) {
+  visit.required("folders", all.folders);
+  visit_fields(visit, all.options);
+  visit_storage(visit, all.folders, all.options.storage);
+}
+SourcePtr make(MdsArguments all) { return mds(std::move(all.folders), std::move(all.options)); }
 
 struct ArraysArguments {
   static constexpr const char* kName = "arrays";
@@ -221,6 +233,10 @@ Description describe_arrow(const ShardPaths& files, const ArrowOptions& options)
   return core::describe_call(ArrowArguments{all_absolute(files.as_given()), options});
 }
 
+Description describe_mds(const ShardPaths& folders, const MdsOptions& options) {
+  return core::describe_call(MdsArguments{all_absolute(folders.as_given()), options});
+}
+
 Description describe_arrays(const std::vector<ArrayField>& fields) {
   ArraysArguments all{fields};
   for (ArrayField& field : all.fields) field.path = absolute(field.path.string());
@@ -252,7 +268,7 @@ Description describe_zip(const std::vector<Description>& parts) {
 
 std::map<std::string, MakeSource> makers_of_sources() {
   return makers_of<ImageFolderArguments, FilesArguments, WebDatasetArguments, TfRecordArguments,
-                   ParquetArguments, ArrowArguments, ArraysArguments, TokenFilesArguments,
+                   ParquetArguments, ArrowArguments, MdsArguments, ArraysArguments, TokenFilesArguments,
                    MegatronArguments, NumbersArguments>();
 }
 

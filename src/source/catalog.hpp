@@ -13,6 +13,7 @@
 #include <penstock/core/description.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
+#include <penstock/source/mds.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/tables.hpp>
 #include <penstock/source/tokens.hpp>
@@ -29,6 +30,7 @@ namespace penstock::source {
                                             const TfRecordOptions& options);
 [[nodiscard]] Description describe_parquet(const ShardPaths& files, const ParquetOptions& options);
 [[nodiscard]] Description describe_arrow(const ShardPaths& files, const ArrowOptions& options);
+[[nodiscard]] Description describe_mds(const ShardPaths& folders, const MdsOptions& options);
 [[nodiscard]] Description describe_arrays(const std::vector<ArrayField>& fields);
 [[nodiscard]] Description describe_token_files(const ShardPaths& files,
                                                const TokenFileOptions& options);

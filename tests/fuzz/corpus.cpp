@@ -1,7 +1,7 @@
-// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; PNGs and WebPs; tar shards, .npy,
+// Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; PNGs and WebPs; tar and MDS shards, .npy,
 // TFRecord, Parquet and Arrow files, token files, entries of the object cache, what S3 servers answer, what other processes send, states and plans.
 //
-// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, parquet, arrow, tokens, cache, answers, files, messages and texts
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, parquet, arrow, mds, tokens, cache, answers, files, messages and texts
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -23,6 +23,7 @@
 #include "tests/jpeg/images.hpp"
 #include "tests/loader/fakes.hpp"
 #include "tests/project_path.hpp"
+#include "tests/source/mds_files.hpp"
 #include "tests/source/npy_files.hpp"
 #include "tests/source/parquet/read_file.hpp"
 #include "tests/source/shards.hpp"
@@ -358,6 +359,38 @@ void write_pictures(const std::filesystem::path& folder) {
       std::filesystem::copy_file(file.path(), folder / file.path().filename());
 }
 
+// Each shard with the number of the columns that mds_fuzz reads it with.
+void write_mds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const auto files = test::project_path("tests/source/mds/files");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(files)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_index = name == "index.json";
+    if (!is_index && name.find(".mds") == name.npos) continue;
+    const std::string text = test::read_text(entry.path());
+    const char form = is_index ? '\0' : name.ends_with(".zstd") ? '\1' : '\2';
+    const std::string set = entry.path().parent_path().filename().string();
+    write_text(folder / (set + "_" + name), text + '\0' + form);
+  }
+  using Columns = std::vector<test::MdsTestColumn>;
+  const std::vector<Columns> layouts{
+      {{"a", "bytes"}, {"b", "json"}, {"c", "str_int"}},
+      {{"a", "int", 8}, {"b", "jpeg"}, {"c", "uint64", 8}},
+      {{"a", "ndarray"}, {"b", "ndarray:int32"}, {"c", "ndarray:float16:2,3", 12}},
+      {{"a", "jpegarray"}, {"b", "list[png]"}, {"c", "str_float"}}};
+  const std::string list = test::mds_bytes(2U) + test::mds_bytes(1U) + test::mds_bytes(3U) + "wxyz";
+  const std::string array = std::string("\x04\x02", 2) + std::string(8, 'v');
+  const std::string eight(8, '\x07');
+  const std::vector<test::MdsTestRow> rows{{"bytes", "{}", "-17"},
+                                           {eight, "image", eight},
+                                           {"\x21" + array, array, std::string(12, 'h')},
+                                           {list, test::mds_bytes(0U) + list, "1.5e3"}};
+  for (std::size_t i = 0; i < layouts.size(); ++i)
+    write_text(
+        folder / std::to_string(i),
+        test::mds_shard(layouts[i], {rows[i], rows[i], rows[i]}) + static_cast<char>(i) + '\2');
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -376,6 +409,7 @@ int main(int argc, char** argv) {
   write_records(folder / "records");
   write_parquet(folder / "parquet");
   write_arrow(folder / "arrow");
+  write_mds(folder / "mds");
   write_messages(folder / "messages");
   write_texts(folder / "texts");
   write_digests(folder / "digests");

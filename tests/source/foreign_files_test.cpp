@@ -37,7 +37,6 @@ TEST(ForeignFiles, AreNamedByEverySourceWithWhatToDo) {
   const std::vector<std::array<const char*, 3>> cases{
       {"a.zip", "a zip archive", "image_folder()"},
       {"a.arrow", "an Arrow file", "arrow()"},
-      {"shard.00000.mds", "a shard of MosaicML's streaming", "penstock.Dataset()"},
   };
   for (const auto& [name, what, remedy] : cases) {
     const TemporaryFolder folder;
@@ -62,6 +61,18 @@ TEST(ForeignFiles, OfTablesHaveASource) {
               ThrowsMessage<Error>(HasSubstr("a Parquet file: read it with parquet()")));
   EXPECT_THAT([&] { (void)source::images(folder.path()); },
               ThrowsMessage<Error>(HasSubstr("a.PARQUET")));
+}
+
+TEST(ForeignFiles, OfMosaicsStreamingHaveASource) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("shard.00000.mds", "no shard");
+  EXPECT_THAT(
+      [&] { (void)source::webdataset(file); },
+      ThrowsMessage<Error>(HasSubstr("a shard of MosaicML's streaming: read the folder of its "
+                                     "index.json with mds()")));
+  EXPECT_THAT(
+      [&] { (void)source::images(folder.path()); },
+      ThrowsMessage<Error>(HasSubstr("expected a folder of an MDS data set, with an index.json")));
 }
 
 TEST(ForeignFiles, ThatAreCompressedAreToBeUnpacked) {

@@ -5,9 +5,11 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/source/images.hpp>
+#include <penstock/source/mds.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/tables.hpp>
 
+#include "src/source/parquet/codec.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/s3_store.hpp"
 #include "tests/project_path.hpp"
@@ -60,8 +62,12 @@ class S3 : public ::testing::Test {
     }
     files_->write("shards/readme.txt");
     std::filesystem::create_directory(files_->path() / "tables");
+    std::filesystem::create_directory(files_->path() / "mds");
     std::filesystem::copy_file(test::project_path("tests/source/parquet/files/huggingface.parquet"),
                                files_->path() / "tables" / "a.parquet");
+    for (const char* name : {"texts", "zstd", "images"})
+      std::filesystem::copy(test::project_path(std::string("tests/source/mds/files/") + name),
+                            files_->path() / "mds" / name);
     for (int i = 0; i < 1100; ++i) files_->write(fmt::format("many/{:04}.jpg", i));
     server_ = new S3Server(files_->path(), {});
   }
@@ -182,6 +188,34 @@ TEST_F(S3, ShardsAreTheSameAsLocalOnes) {
   EXPECT_EQ(image_form(remote("shards"), options()), ImageForm::tar);
   EXPECT_EQ(image_form(remote("records"), options()), ImageForm::tfrecord);
   EXPECT_EQ(image_form(remote("train"), options()), ImageForm::folder);
+}
+
+TEST_F(S3, MdsShardsAreTheSameAsLocalOnes) {
+  const TemporaryFolder cache;
+  const IndexOptions index{.location = IndexLocation::memory, .cache = cache.path()};
+  std::vector<const char*> names{"mds/texts"};
+  const auto codecs = source::parquet_codecs();
+  if (std::ranges::find(codecs, source::ParquetCodec::zstd) != codecs.end())
+    names.push_back("mds/zstd");
+  for (const char* name : names) {
+    SCOPED_TRACE(name);
+    expect_same(*source::mds(local(name), {.index = index}),
+                *source::mds(remote(name), {.index = index, .storage = options()}));
+  }
+  EXPECT_EQ(image_form(remote("mds/zstd"), options()), ImageForm::mds);
+  EXPECT_EQ(source::images(remote("mds/images"), {.storage = options()})->size(), 9U);
+  const auto both = source::mds({remote("mds/texts"), remote("mds/texts/")},
+                                {.index = index, .storage = options()});
+  EXPECT_EQ(both->size(), 46U);
+  const std::vector<MdsColumn> text{{.name = "text"}};
+  int before = server_->gets();
+  const auto there =
+      source::mds(remote("mds/texts"), {.columns = text, .index = index, .storage = options()});
+  EXPECT_EQ(server_->gets() - before, 4);  // index.json, and the header of each of three shards
+  before = server_->gets();
+  Record record;
+  EXPECT_TRUE(there->read(5, record));
+  EXPECT_EQ(server_->gets() - before, 1);
 }
 
 TEST_F(S3, AnIndexIsMadeOnceAndKept) {

@@ -19,6 +19,7 @@
 #include <penstock/sequence/pack.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
+#include <penstock/source/mds.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
@@ -311,6 +312,7 @@ class Dataset {
 [[nodiscard]] Dataset arrow(const ShardPaths& files, ArrowOptions options = {});
 [[nodiscard]] Dataset arrow_table(::ArrowArrayStream* stream, ArrowOptions options = {},
                                   std::optional<std::vector<std::uint64_t>> rows = {});
+[[nodiscard]] Dataset mds(const ShardPaths& folders, MdsOptions options = {});
 [[nodiscard]] Dataset arrays(std::vector<ArrayField> fields);
 [[nodiscard]] Dataset memory(std::vector<Column> columns);
 [[nodiscard]] Dataset token_files(const ShardPaths& files, const TokenFileOptions& options = {});

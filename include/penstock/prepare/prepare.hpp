@@ -101,9 +101,9 @@ using OnPreparedOf = std::function<void(std::uint64_t done, std::uint64_t sample
 /// Threads  make() uses threads of its own, and is called by one at a time.
 class Preparation {
  public:
-  /// `input`: a folder of images (class per sub-folder, or flat), or tar shards, Parquet or TFRecord files: a folder of them, or a
-  /// pattern such as "train-{000..099}.tar". `output`: a folder. Both may be strings such as "s3://bucket/prefix", and
-  /// the input also "hf://datasets/owner/name/path". Nothing is written here.
+  /// `input`: a folder of images (class per sub-folder, or flat), or tar shards, Parquet, Arrow, MDS or TFRecord files: a folder
+  /// of them, or a pattern such as "train-{000..099}.tar". `output`: a folder. Both may be strings such as
+  /// "s3://bucket/prefix", and the input also "hf://datasets/owner/name/path". Nothing is written here.
   ///
   /// Errors  std::invalid_argument  an option out of its range; an output inside the input, or that cannot be written to
   ///         Error                  nothing there, or nothing that it knows

@@ -1,4 +1,4 @@
-// source/images: labelled images, as files, tar shards or TFRecord files; and lists of files.
+// source/images: labelled images, as files, or in shards and tables; and lists of files.
 #pragma once
 
 #include <cstdint>
@@ -150,12 +150,13 @@ enum class ImageForm : std::uint8_t {
   tfrecord,  ///< TFRecord files: source::tfrecord()
   parquet,   ///< Parquet files as Hugging Face has them: source::parquet()
   arrow,     ///< Arrow files, or a folder that datasets saved: source::arrow()
+  mds,       ///< data sets of MosaicML's streaming: source::mds()
 };
 
 /// By names alone: a file or pattern that ends in .tar; one that ends in .parquet or .parq; one that ends in .arrow, .arrows,
-/// .ipc or .feather; one that ends in .tfrecord, .tfrecords, .tfrec or .record, or in numbers such as those of
-/// train-00000-of-00010; a folder by the first such file in it, but not metadata.parquet, nor a table beside sub-folders with
-/// images. All else is a folder of images.
+/// .ipc or .feather; one that ends in .mds, or in that and a compression, such as .mds.zstd; one that ends in .tfrecord,
+/// .tfrecords, .tfrec or .record, or in numbers such as those of train-00000-of-00010; a folder by the first such file in it,
+/// but not metadata.parquet, nor a table beside sub-folders with images. All else is a folder of images.
 ///
 /// Errors  Error  of s3:// and hf:// folders: they cannot be listed
 [[nodiscard]] ImageForm image_form(const std::filesystem::path& path,
@@ -163,16 +164,17 @@ enum class ImageForm : std::uint8_t {
 
 namespace source {
 
-/// Labelled images: a folder of image files, or tar shards, Parquet, Arrow or TFRecord files, which are named by a folder of
-/// them or a pattern such as "train-{000000..000099}.tar"; each but Arrow files may be after "s3://bucket/" or
-/// "hf://datasets/owner/name/". Names alone decide, as image_form() says; everything else is a folder of images, and the
-/// options are for that. Of Parquet and Arrow files the image is the one column of images, else the column "image", and the
-/// label the one column of classes, else the column "label".
+/// Labelled images: a folder of image files, or tar shards, Parquet, Arrow or TFRecord files or an MDS data set, which are
+/// named by a folder of them or a pattern such as "train-{000000..000099}.tar"; each but Arrow files may be after
+/// "s3://bucket/" or "hf://datasets/owner/name/". Names alone decide, as image_form() says; everything else is a folder of
+/// images, and the options are for that. Of Parquet and Arrow files the image is the one column of images, else the column
+/// "image", and the label the one column of classes, else the column "label". Of MDS the image is the one column of jpeg or
+/// png, else the column "image", and the label the first column of integers that is called "label", "y", "class" or "cls".
 ///
 /// Shapes  image u8 [?] (encoded), label i64 [].
 /// Errors  std::invalid_argument  an option is given, and there are shards; and as image_folder, webdataset, tfrecord,
-///                                parquet or arrow
-///         Error                  a table has not one such column each
+///                                parquet, arrow or mds
+///         Error                  a table or an MDS data set has not one such column each
 [[nodiscard]] SourcePtr images(const std::filesystem::path& path, ImageFolderOptions options = {});
 
 }  // namespace source

@@ -13,6 +13,7 @@
 #include "src/core/call_text.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/source/arrow/arrow_files.hpp"
+#include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/storage.hpp"
@@ -32,6 +33,7 @@ ImageForm form_of_name(std::string_view name) {
   if (source::is_tar_name(name)) return ImageForm::tar;
   if (source::is_parquet_name(name)) return ImageForm::parquet;
   if (source::is_arrow_name(name)) return ImageForm::arrow;
+  if (source::is_mds_name(name)) return ImageForm::mds;
   return source::is_tfrecord_name(name) ? ImageForm::tfrecord : ImageForm::folder;
 }
 
@@ -74,7 +76,7 @@ void refuse_options(const std::filesystem::path& path, const ImageFolderOptions&
   if (!changed.empty())
     throw std::invalid_argument(fmt::format(
         "the option {} is for a folder of image files, and {} has shards; leave it out, or "
-        "give the fields of the records to webdataset, tfrecord, parquet or arrow",
+        "give the fields of the records to webdataset, tfrecord, parquet, arrow or mds",
         changed.front().name, path.string()));
 }
 
@@ -108,6 +110,8 @@ SourcePtr source::images(const std::filesystem::path& path, ImageFolderOptions o
       return parquet_images(path, {.storage = std::move(options.storage)});
     case ImageForm::arrow:
       return arrow_images(path);
+    case ImageForm::mds:
+      return mds_images(path, {.storage = std::move(options.storage)});
     case ImageForm::folder:
       break;
   }

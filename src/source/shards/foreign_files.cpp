@@ -41,6 +41,8 @@ constexpr std::string_view kUnpack =
 constexpr std::string_view kNoReader =
     "no source reads it: open it with the package that it is of, and give the items to "
     "penstock.Dataset(), or write them with TarWriter";
+constexpr std::string_view kMdsShard = "a shard of MosaicML's streaming";
+constexpr std::string_view kReadMds = "read the folder of its index.json with mds()";
 constexpr std::array<Format, 12> kFormats{{
     {".zip", "a zip archive", kUnpack},
     {".7z", "a 7z archive", kUnpack},
@@ -49,7 +51,7 @@ constexpr std::array<Format, 12> kFormats{{
     {".parq", "a Parquet file", "read it with parquet()"},
     {".arrow", "an Arrow file", "read it with arrow()"},
     {".feather", "an Arrow file", "read it with arrow()"},
-    {".mds", "a shard of MosaicML's streaming", kNoReader},
+    {".mds", kMdsShard, kReadMds},
     {".beton", "a file of FFCV", kNoReader},
     {".h5", "an HDF5 file", kNoReader},
     {".hdf5", "an HDF5 file", kNoReader},
@@ -74,6 +76,7 @@ bool is_compressed_name(std::string_view name) {
 
 std::optional<std::string> describe_foreign(std::string_view name) {
   const std::string lower = core::lower_case(name);
+  if (is_mds_name(lower)) return fmt::format("{}: {}", kMdsShard, kReadMds);
   if (const auto found = compressor_of(lower)) {
     const auto& [compressor, inside] = *found;
     const bool is_tar = is_tar_name(inside);

@@ -427,7 +427,8 @@ Member ShardIndex::member(std::uint64_t number) const noexcept {
                 .extension = member_extensions_[number],
                 .own_size = (member_flags_[number] & kOtherSize) == 0,
                 .own_name = (member_flags_[number] & kOtherName) == 0};
-  if (member.begin > stamp_.bytes || member.bytes > stamp_.bytes - member.begin) {
+  if (kind_ != ShardKind::mds_zipped &&
+      (member.begin > stamp_.bytes || member.bytes > stamp_.bytes - member.begin)) {
     member.begin = member.bytes = 0;
   }
   return member;

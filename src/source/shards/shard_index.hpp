@@ -21,7 +21,14 @@
 
 namespace penstock::source {
 
-enum class ShardKind : std::uint32_t { tar = 1, tfrecord = 2, tokens = 3, parquet = 4 };
+enum class ShardKind : std::uint32_t {
+  tar = 1,
+  tfrecord = 2,
+  tokens = 3,
+  parquet = 4,
+  mds = 5,
+  mds_zipped = 6,  ///< places are those of the decompressed shard
+};
 
 /// What tells whether a shard is still the one that was indexed.
 using ShardStamp = storage::FileStamp;
@@ -36,6 +43,7 @@ enum class DamageKind : std::uint8_t {
   zeros,         ///< the end mark of a tar file, with members behind it
   empty,         ///< a tar file of 0 bytes
   sparse,        ///< a kind of member that no reader here understands
+  bad_place,  ///< of an MDS row, by the shard's header: before other bytes of it, or beyond its end
 };
 
 struct Damage {
@@ -184,6 +192,7 @@ class ShardIndex {
   [[nodiscard]] IndexedPage page(std::uint64_t number) const noexcept;
   [[nodiscard]] std::string_view key(std::uint64_t record) const noexcept;
   [[nodiscard]] Range members(std::uint64_t record) const noexcept;
+  /// It lies within the file; of mds_zipped it need not.
   [[nodiscard]] Member member(std::uint64_t number) const noexcept;
   [[nodiscard]] std::uint64_t extensions() const noexcept { return extension_ends_.size(); }
   [[nodiscard]] std::string_view extension(std::uint64_t number) const noexcept;

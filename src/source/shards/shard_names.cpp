@@ -34,6 +34,14 @@ bool is_arrow_name(std::string_view name) {
          lower.ends_with(".feather");
 }
 
+bool is_mds_name(std::string_view name) {
+  const std::string lower = core::lower_case(name);
+  std::string_view rest = lower;
+  for (const std::string_view ending : {".zstd", ".gz", ".bz2", ".br", ".snappy"})
+    if (rest.ends_with(".mds" + std::string(ending))) rest.remove_suffix(ending.size());
+  return rest.ends_with(".mds");
+}
+
 bool is_tfrecord_name(std::string_view name) noexcept {
   return name.ends_with(".tfrecord") || name.ends_with(".tfrecords") || name.ends_with(".tfrec") ||
          name.ends_with(".record") || is_numbered(name);

@@ -18,6 +18,9 @@ inline constexpr std::string_view kIndexEnding = ".penstock-index";
 /// *.arrow, *.arrows, *.ipc or *.feather, in any case.
 [[nodiscard]] bool is_arrow_name(std::string_view name);
 
+/// A shard of MosaicML's streaming, compressed or not: *.mds, *.mds.zstd, *.mds.gz and so on.
+[[nodiscard]] bool is_mds_name(std::string_view name);
+
 /// *.tfrecord, *.tfrecords, *.tfrec, *.record, or numbered: train-00000-of-01024.
 [[nodiscard]] bool is_tfrecord_name(std::string_view name) noexcept;
 

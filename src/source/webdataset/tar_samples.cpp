@@ -428,6 +428,7 @@ std::string describe_tar_damage(const Damage& damage) {
       return "a sparse file, which only tar itself can read; pack the shard without --sparse with "
              "GNU tar, with --no-read-sparse with bsdtar";
     case DamageKind::none:
+    case DamageKind::bad_place:
       break;
   }
   return "damaged";
