@@ -268,8 +268,8 @@ Description describe_zip(const std::vector<Description>& parts) {
 
 std::map<std::string, MakeSource> makers_of_sources() {
   return makers_of<ImageFolderArguments, FilesArguments, WebDatasetArguments, TfRecordArguments,
-                   ParquetArguments, ArrowArguments, MdsArguments, ArraysArguments, TokenFilesArguments,
-                   MegatronArguments, NumbersArguments>();
+                   ParquetArguments, ArrowArguments, MdsArguments, ArraysArguments,
+                   TokenFilesArguments, MegatronArguments, NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

@@ -137,7 +137,8 @@ class Renamed final : public Composite {
   std::vector<FieldName> names_;
   std::vector<FieldSpec> fields_;
   std::vector<std::size_t> from_;  // which field of the source each is
-  std::string labels_of_ = "label";  // the field that the source's labels are of, under its name here
+  std::string labels_of_ =
+      "label";  // the field that the source's labels are of, under its name here
   bool has_labels_ = true;
 };
 

@@ -88,7 +88,8 @@ ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptio
   if (storage::is_object_url(name)) return form_of_objects(name, storage);
   std::error_code error;
   if (!fs::is_directory(path, error)) return form_of_name(source::name_of_pattern(name));
-  if (fs::exists(path / "dataset_dict.json", error)) return ImageForm::arrow;  // which names its splits
+  if (fs::exists(path / "dataset_dict.json", error))
+    return ImageForm::arrow;  // which names its splits
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const ImageForm form = form_of_name(entry.path().filename().string());
     if (form == ImageForm::folder || entry.is_directory(error)) continue;

@@ -176,7 +176,7 @@ Result<void> MdsUnpackedShards::read(std::size_t shard, std::uint64_t offset,
   const auto file = open_.get(
       {shard, 0}, [&] { return open(shard); },
       [&](const storage::StoredFile& opened) {
-        return std::max(opened.stamp().bytes, most_bytes_ / kMostOpenUnpacked);
+        return CachedBytes{std::max(opened.stamp().bytes, most_bytes_ / kMostOpenUnpacked)};
       });
   if (!file) return file.fault();
   return (*file)->read(offset, into);

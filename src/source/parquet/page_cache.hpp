@@ -127,7 +127,7 @@ class PageCache {
   std::unordered_map<Key, Kept, Hash> all_;
   std::list<Key> used_;  // the last used first
   std::unordered_map<const void*, std::uint64_t>
-      shared_;  // how many of those that are kept share it
+      shared_;                // how many of those that are kept share it
   std::optional<Key> large_;  // the last that is larger than the budget
   std::uint64_t bytes_ = 0;
 };

@@ -184,9 +184,9 @@ class ParquetRows final : public Source {
             throw Error(fmt::format("column '{}': {}", column, error.fault().to_string()));
           }
           if (chunk.is_encrypted || !chunk.other_file.empty())
-            throw Error(fmt::format("{}: column '{}': its pages are {}", shards_.path(shard), column,
-                                    chunk.is_encrypted ? "encrypted"
-                                                       : "in another file, " + chunk.other_file));
+            throw Error(fmt::format(
+                "{}: column '{}': its pages are {}", shards_.path(shard), column,
+                chunk.is_encrypted ? "encrypted" : "in another file, " + chunk.other_file));
         }
       }
     }

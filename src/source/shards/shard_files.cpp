@@ -66,8 +66,7 @@ Result<storage::StoredFilePtr> ShardFiles::open(std::size_t shard, const ShardSt
   files_[shard] = *file;
   if (std::ranges::count(opened_, shard) > 0) return file;  // forgotten once
   const bool has_descriptor = (*file)->descriptor() >= 0;
-  if (opened_.size() < most_open_ &&
-      (!has_descriptor || take_one(opened_.size() < kOpenOfEach))) {
+  if (opened_.size() < most_open_ && (!has_descriptor || take_one(opened_.size() < kOpenOfEach))) {
     counted_ += has_descriptor ? 1 : 0;
     opened_.push_back(shard);
   } else {

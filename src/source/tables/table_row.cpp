@@ -92,14 +92,14 @@ Result<void> TableRow::require_bytes(const TableField& field, std::uint64_t byte
 
 Result<void> TableRow::set_null(const TableField& field, std::uint64_t offset) {
   if (field.column.required) {
-    return fault(offset,
-                 field.is_media
-                     ? "the row has no bytes here: it is null, or has a path alone, as datasets "
-                       "makes of folders of files until save_to_disk() or to_parquet() puts their "
-                       "bytes in; in Python Dataset(data) reads the paths; with required = false it "
-                       "would be empty"
-                     : "the value is null; with required = false it would be empty, or "
-                       "default_value");
+    return fault(
+        offset, field.is_media
+                    ? "the row has no bytes here: it is null, or has a path alone, as datasets "
+                      "makes of folders of files until save_to_disk() or to_parquet() puts their "
+                      "bytes in; in Python Dataset(data) reads the paths; with required = false it "
+                      "would be empty"
+                    : "the value is null; with required = false it would be empty, or "
+                      "default_value");
   }
   if (field.spec.shape.is_dynamic()) {
     record_.set(field.at, nullptr, field.spec.dtype, with_first(field.spec.shape, 0));
