@@ -478,6 +478,11 @@ TEST(MdsSource, ImagesAndLabelsAreFoundByTheirEncodings) {
   EXPECT_EQ(images->label(7), 3);
   EXPECT_THAT([&] { (void)source::images(mds_fixture("texts")); },
               ThrowsMessage<Error>(HasSubstr("which column is the image?")));
+  // A candidate that cannot be read is passed over.
+  const TemporaryFolder pickled;
+  test::write_mds(pickled, {{"image", "jpeg"}, {"label", "pkl"}, {"cls", "int", 8}},
+                  {{{"a", "b", mds_bytes(std::int64_t{5})}}});
+  EXPECT_EQ(source::images(pickled.path())->label(0), 5);
   const TemporaryFolder unlabelled;
   test::write_mds(unlabelled, {{"label", "str"}, {"x", "png"}}, {{{"a", "b"}}});
   EXPECT_THAT([&] { (void)source::images(unlabelled.path()); },
