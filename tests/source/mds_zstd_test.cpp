@@ -10,9 +10,11 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <penstock/source/mds.hpp>
 
@@ -297,6 +299,17 @@ TEST_F(MdsZstd, AReadThatFailsEndsTheIndexingAndDamageLeavesTheLabelsBehindItUnk
     EXPECT_GT(known(labels), 0);
     EXPECT_LT(known(labels), std::int64_t{kRows});
   }
+}
+
+TEST_F(MdsZstd, TemporaryFilesOfAKilledProcessWithTheSameIdAreNotInTheWay) {
+  const auto rows = describe_all(open());
+  for (const fs::path& file : unpacked()) {
+    fs::remove(file);
+    // As that process numbered them, or may have.
+    for (int i = 0; i < 100; ++i)
+      std::ofstream(fmt::format("{}.tmp.{:x}.{:x}", file.string(), ::getpid(), i));
+  }
+  EXPECT_EQ(describe_all(open()), rows);
 }
 
 TEST_F(MdsZstd, AFolderThatCannotBeWrittenIsAFaultThatSaysWhatToDo) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <optional>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -105,7 +105,7 @@ class MdsHash {
   XXH3_state_t wide_{};
 };
 
-// A file that is removed unless it is kept.
+// A new file that is removed unless it is kept.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string path)
@@ -114,9 +114,9 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
-    if (!is_kept_) ::unlink(path_.c_str());
+    if (is_made_ && !is_kept_) ::unlink(path_.c_str());
   }
-  [[nodiscard]] bool is_open() const noexcept { return file_.is_open(); }
+  [[nodiscard]] bool is_made() const noexcept { return is_made_; }
   [[nodiscard]] bool write(std::span<const std::byte> bytes) noexcept {
     while (!bytes.empty()) {
       const ssize_t put = ::write(file_.get(), bytes.data(), bytes.size());
@@ -138,6 +138,7 @@ class TemporaryFile {
   std::string path_;
   storage::FileDescriptor file_;
   bool is_kept_ = false;
+  bool is_made_ = file_.is_open();  // else it is another's, or not there
 };
 
 Fault cannot_write(const std::string& path, int error) {
@@ -224,9 +225,10 @@ MdsUnpackedShards::Opened MdsUnpackedShards::unpack(const Packed& shard,
   auto packed = storage_->open(shard.path, shard.stamp);
   if (!packed) return std::move(packed.fault());
   make_room(shard.raw.bytes);
-  static std::atomic<std::uint64_t> number{0};  // of this process, whose id is in the name, too
-  TemporaryFile out(fmt::format("{}.tmp.{:x}.{:x}", path, ::getpid(), number.fetch_add(1)));
-  if (!out.is_open()) return cannot_write(path, errno);
+  // Drawn: processes of several containers have the same ids, and a killed one leaves its files.
+  std::random_device draw;
+  TemporaryFile out(fmt::format("{}.tmp.{:08x}{:08x}", path, draw(), draw()));
+  if (!out.is_made()) return cannot_write(path, errno);
   const auto wrong = [&](std::string reason) {
     return Fault{
         .reason = std::move(reason) + ": the shard is damaged, or is not that of index.json",
