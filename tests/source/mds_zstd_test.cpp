@@ -312,6 +312,16 @@ TEST_F(MdsZstd, TemporaryFilesOfAKilledProcessWithTheSameIdAreNotInTheWay) {
   EXPECT_EQ(describe_all(open()), rows);
 }
 
+TEST_F(MdsZstd, ADecompressedShardThatCannotBeReadIsOpenedAgain) {
+  const SourcePtr source = open();
+  Record record;
+  const std::string row = test::describe(*source, 0, record);
+  ASSERT_THAT(row, Not(StartsWith("fault: ")));
+  fs::resize_file(unpacked().at(0), 10);
+  EXPECT_THAT(test::describe(*source, 0, record), StartsWith("fault: "));
+  EXPECT_EQ(test::describe(*source, 0, record), row);
+}
+
 TEST_F(MdsZstd, AFolderThatCannotBeWrittenIsAFaultThatSaysWhatToDo) {
   folder_.write("file", "no folder");
   MdsOptions options = this->options();

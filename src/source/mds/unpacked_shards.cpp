@@ -180,7 +180,10 @@ Result<void> MdsUnpackedShards::read(std::size_t shard, std::uint64_t offset,
         return std::max(opened.stamp().bytes, most_bytes_ / kMostOpenUnpacked);
       });
   if (!file) return file.fault();
-  return (*file)->read(offset, into);
+  Result<void> result = (*file)->read(offset, into);
+  // ESTALE, or a file that was cut: this descriptor never reads again.
+  if (!result) open_.forget({shard, 0}, *file);
+  return result;
 }
 
 MdsUnpackedShards::Opened MdsUnpackedShards::find(const std::string& path,
