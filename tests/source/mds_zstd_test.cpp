@@ -4,6 +4,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,10 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <penstock/core/process.hpp>
 #include <penstock/source/mds.hpp>
 
 #include "src/source/mds/shard_scan.hpp"
 #include "src/source/parquet/codec.hpp"
+#include "src/storage/local/file.hpp"
 #include "tests/project_path.hpp"
 #include "tests/source/mds_files.hpp"
 #include "tests/source/shards.hpp"
@@ -320,6 +323,24 @@ TEST_F(MdsZstd, ADecompressedShardThatCannotBeReadIsOpenedAgain) {
   fs::resize_file(unpacked().at(0), 10);
   EXPECT_THAT(test::describe(*source, 0, record), StartsWith("fault: "));
   EXPECT_EQ(test::describe(*source, 0, record), row);
+}
+
+TEST_F(MdsZstd, AReadThatIsInterruptedWaitsForNoOtherProcess) {
+  const SourcePtr source = open();
+  fs::create_directories(folder_ / "cache" / "shards");
+  const storage::FileDescriptor lock(
+      ::open((folder_ / "cache" / "shards" / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  struct flock all {};
+  all.l_type = F_WRLCK;
+  all.l_whence = SEEK_SET;
+  ASSERT_EQ(::fcntl(lock.get(), F_OFD_SETLK, &all), 0);
+  std::stop_source stop;
+  stop.request_stop();
+  Record record;
+  interruptible(stop.get_token(), [&] {
+    EXPECT_THAT(test::describe(*source, 0, record), HasSubstr("the work was stopped"));
+  });
+  EXPECT_TRUE(unpacked().empty());
 }
 
 TEST_F(MdsZstd, AFolderThatCannotBeWrittenIsAFaultThatSaysWhatToDo) {

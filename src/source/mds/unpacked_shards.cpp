@@ -22,6 +22,7 @@
 
 #include <penstock/core/random.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/source/mds/unpack.hpp"
 #include "src/storage/local/file.hpp"
@@ -48,10 +49,10 @@ class UnpackLock {
     lock_.l_len = 1;
   }
   // Waits, but not forever: the process that holds it may have been stopped, and two that decompress one shard do no harm.
-  // Goes with the file, which no child of this process keeps across exec.
+  // Nor does it wait where the work is wanted no longer. Goes with the file, which no child of this process keeps across exec.
   void take_or_wait() noexcept {
     constexpr int kTries = 6000;
-    for (int i = 0; file_.is_open() && i < kTries; ++i) {
+    for (int i = 0; file_.is_open() && i < kTries && !core::Interruption::is_requested(); ++i) {
       struct flock wanted = lock_;
       wanted.l_type = F_WRLCK;
       if (::fcntl(file_.get(), F_OFD_SETLK, &wanted) == 0) return;
@@ -137,8 +138,8 @@ class TemporaryFile {
  private:
   std::string path_;
   storage::FileDescriptor file_;
-  bool is_kept_ = false;
   bool is_made_ = file_.is_open();  // else it is another's, or not there
+  bool is_kept_ = false;
 };
 
 Fault cannot_write(const std::string& path, int error) {
@@ -211,6 +212,8 @@ MdsUnpackedShards::Opened MdsUnpackedShards::open(std::size_t shard) const {
   UnpackLock lock(folder_, path);
   lock.take_or_wait();
   if (Opened found = find(path, packed.raw.bytes)) return found;
+  if (core::Interruption::is_requested())
+    return Fault{.reason = core::Interruption::kReason, .file = packed.path};
   try {
     return unpack(packed, path);
   } catch (const DataError& error) {
