@@ -429,6 +429,23 @@ TEST(MdsSource, OnlyWhatIsNeededOfARowIsRead) {
   EXPECT_EQ(bytes_of({{.name = "image"}, {.name = "label"}}, SIZE_MAX), 4096U + 100'008U);
 }
 
+TEST(MdsSource, AnEmptyValueFarBehindTheRowsBeginningNeedsNoRead) {
+  const std::vector<MdsTestColumn> columns{
+      {"title", "str"}, {"image", "jpeg"}, {"caption", "str"}, {"label", "int", 8}};
+  const TemporaryFolder folder;
+  test::write_mds(folder, columns,
+                  {{{"t", std::string(10'000, 'i'), "", mds_bytes(std::int64_t{4})}}});
+  const auto bytes_of = [&](std::vector<MdsColumn> some, const std::string& expected) {
+    const SourcePtr source = source::mds(folder.path(), mds_in_memory(std::move(some)));
+    Record record;
+    EXPECT_EQ(test::describe(*source, 0, record), expected);
+    return record.bytes_read();
+  };
+  EXPECT_EQ(bytes_of({{.name = "caption"}}, "caption=;"), 4096U);
+  EXPECT_EQ(bytes_of({{.name = "title"}, {.name = "caption"}}, "title=t;caption=;"), 4096U);
+  EXPECT_EQ(bytes_of({{.name = "label"}, {.name = "caption"}}, "label=4 ;caption=;"), 4096U + 8U);
+}
+
 TEST(MdsSource, FingerprintsTellColumnsAndRowsApartButNotFolders) {
   const TemporaryFolder one;
   const TemporaryFolder same;
@@ -461,6 +478,11 @@ TEST(MdsSource, ImagesAndLabelsAreFoundByTheirEncodings) {
   EXPECT_EQ(images->label(7), 3);
   EXPECT_THAT([&] { (void)source::images(mds_fixture("texts")); },
               ThrowsMessage<Error>(HasSubstr("which column is the image?")));
+  // A candidate that cannot be read is passed over.
+  const TemporaryFolder pickled;
+  test::write_mds(pickled, {{"image", "jpeg"}, {"label", "pkl"}, {"cls", "int", 8}},
+                  {{{"a", "b", mds_bytes(std::int64_t{5})}}});
+  EXPECT_EQ(source::images(pickled.path())->label(0), 5);
   const TemporaryFolder unlabelled;
   test::write_mds(unlabelled, {{"label", "str"}, {"x", "png"}}, {{{"a", "b"}}});
   EXPECT_THAT([&] { (void)source::images(unlabelled.path()); },

@@ -1,21 +1,30 @@
 // MDS shards that are compressed with zstd: decompressed once, within a bounded folder, and compared with what index.json says.
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <penstock/core/process.hpp>
 #include <penstock/source/mds.hpp>
 
+#include "src/source/mds/shard_scan.hpp"
 #include "src/source/parquet/codec.hpp"
+#include "src/storage/local/file.hpp"
 #include "tests/project_path.hpp"
+#include "tests/source/mds_files.hpp"
 #include "tests/source/shards.hpp"
 
 namespace penstock {
@@ -39,6 +48,44 @@ bool has_zstd() {
   const auto codecs = source::parquet_codecs();
   return std::ranges::find(codecs, source::ParquetCodec::zstd) != codecs.end();
 }
+
+constexpr std::size_t kZstdHead = 9;       // of the frame
+constexpr std::size_t kZstdBlockHead = 3;  // of each block
+constexpr std::size_t kZstdBlock = 50'000;
+
+// A zstd frame of blocks that are stored as they are.
+std::string stored_as_zstd(const std::string& raw) {
+  std::string frame =
+      "\x28\xB5\x2F\xFD\xA0" + test::mds_bytes(static_cast<std::uint32_t>(raw.size()));
+  for (std::size_t at = 0; at < raw.size(); at += kZstdBlock) {
+    const std::string block = raw.substr(at, kZstdBlock);
+    const bool is_last = at + block.size() == raw.size();
+    frame += test::mds_bytes(static_cast<std::uint32_t>(block.size() << 3 | (is_last ? 1 : 0)))
+                 .substr(0, kZstdBlockHead) +
+             block;
+  }
+  return frame;
+}
+
+// A file on a server that is gone once so many bytes were read.
+class PartlyReadable final : public storage::StoredFile {
+ public:
+  PartlyReadable(std::string bytes, std::uint64_t readable)
+      : bytes_(std::move(bytes)), readable_(readable) {}
+  [[nodiscard]] storage::FileStamp stamp() const noexcept override {
+    return {.bytes = bytes_.size(), .version = 1};
+  }
+  [[nodiscard]] Result<void> read(std::uint64_t offset, std::span<std::byte> into) const override {
+    if (offset + into.size() > readable_) return Fault{.reason = "the server is away"};
+    std::memcpy(into.data(), bytes_.data() + offset, into.size());
+    return {};
+  }
+  [[nodiscard]] std::size_t window_bytes() const noexcept override { return 4096; }
+
+ private:
+  std::string bytes_;
+  std::uint64_t readable_;
+};
 
 class MdsZstd : public ::testing::Test {
  protected:
@@ -215,6 +262,85 @@ TEST_F(MdsZstd, WhatDecompressesToAnotherSizeOrHashIsAFault) {
   text[digits] = '9';
   test::rewrite(folder_, "data/index.json", text);
   EXPECT_THAT(describe_all(open())[0], HasSubstr("when decompressed, as index.json says, found"));
+}
+
+TEST_F(MdsZstd, AReadThatFailsEndsTheIndexingAndDamageLeavesTheLabelsBehindItUnknown) {
+  constexpr std::size_t kRows = 8;
+  const std::vector<test::MdsTestColumn> columns{{"image", "jpeg"}, {"label", "int", 8}};
+  std::vector<test::MdsTestRow> rows;
+  for (std::size_t row = 0; row < kRows; ++row)
+    rows.push_back({std::string(30'000, 'i'), test::mds_bytes(static_cast<std::int64_t>(row))});
+  const std::string raw = test::mds_shard(columns, rows);
+  const std::string packed = stored_as_zstd(raw);
+  const source::MdsColumns all(
+      {source::mds_column_type("image", "jpeg"), source::mds_column_type("label", "int")});
+  const std::string label = source::name_of_mds_integers("label");
+  const auto scan = [&](std::string bytes, std::uint64_t readable) {
+    source::MdsShard shard;
+    shard.rows = kRows;
+    shard.raw = {.name = "shard.00000.mds", .bytes = raw.size()};
+    shard.zipped = {.name = "shard.00000.mds.zstd", .bytes = bytes.size()};
+    const PartlyReadable file(std::move(bytes), readable);
+    return source::scan_mds_shard(file, "data/shard.00000.mds.zstd", shard, all, {&label, 1})
+        .contents.labels.at(0);
+  };
+  const auto known = [](const source::ShardContents::Labels& labels) {
+    return std::ranges::count(labels.states, source::LabelState::known);
+  };
+  const auto whole = scan(packed, packed.size());
+  EXPECT_EQ(known(whole), std::int64_t{kRows});
+  EXPECT_EQ(whole.values.back(), std::int64_t{kRows} - 1);
+  // What cannot be read now may be read the next time: an index without its labels would be kept.
+  EXPECT_THAT(
+      [&] { (void)scan(packed, 100'000); },
+      ThrowsMessage<Error>(AllOf(HasSubstr("cannot index the shard data/shard.00000.mds.zstd"),
+                                 HasSubstr("the server is away"))));
+  std::string broken = packed;
+  broken[kZstdHead + 2 * (kZstdBlockHead + kZstdBlock)] = '\x06';  // a type that no block has
+  for (const std::string& bytes : {broken, packed.substr(0, packed.size() / 2)}) {
+    const auto labels = scan(bytes, bytes.size());
+    EXPECT_GT(known(labels), 0);
+    EXPECT_LT(known(labels), std::int64_t{kRows});
+  }
+}
+
+TEST_F(MdsZstd, TemporaryFilesOfAKilledProcessWithTheSameIdAreNotInTheWay) {
+  const auto rows = describe_all(open());
+  for (const fs::path& file : unpacked()) {
+    fs::remove(file);
+    // As that process numbered them, or may have.
+    for (int i = 0; i < 100; ++i)
+      std::ofstream(fmt::format("{}.tmp.{:x}.{:x}", file.string(), ::getpid(), i));
+  }
+  EXPECT_EQ(describe_all(open()), rows);
+}
+
+TEST_F(MdsZstd, ADecompressedShardThatCannotBeReadIsOpenedAgain) {
+  const SourcePtr source = open();
+  Record record;
+  const std::string row = test::describe(*source, 0, record);
+  ASSERT_THAT(row, Not(StartsWith("fault: ")));
+  fs::resize_file(unpacked().at(0), 10);
+  EXPECT_THAT(test::describe(*source, 0, record), StartsWith("fault: "));
+  EXPECT_EQ(test::describe(*source, 0, record), row);
+}
+
+TEST_F(MdsZstd, AReadThatIsInterruptedWaitsForNoOtherProcess) {
+  const SourcePtr source = open();
+  fs::create_directories(folder_ / "cache" / "shards");
+  const storage::FileDescriptor lock(
+      ::open((folder_ / "cache" / "shards" / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  struct flock all {};
+  all.l_type = F_WRLCK;
+  all.l_whence = SEEK_SET;
+  ASSERT_EQ(::fcntl(lock.get(), F_OFD_SETLK, &all), 0);
+  std::stop_source stop;
+  stop.request_stop();
+  Record record;
+  interruptible(stop.get_token(), [&] {
+    EXPECT_THAT(test::describe(*source, 0, record), HasSubstr("the work was stopped"));
+  });
+  EXPECT_TRUE(unpacked().empty());
 }
 
 TEST_F(MdsZstd, AFolderThatCannotBeWrittenIsAFaultThatSaysWhatToDo) {

@@ -110,6 +110,11 @@ MdsColumnType mds_column_type(std::string name, std::string encoding) {
   return column;
 }
 
+bool is_mds_integer(DType dtype) noexcept {
+  return dtype != DType::boolean && dtype != DType::f16 && dtype != DType::bf16 &&
+         dtype != DType::f32 && dtype != DType::f64;
+}
+
 MdsColumns::MdsColumns(std::vector<MdsColumnType> columns) : columns_(std::move(columns)) {
   for (const MdsColumnType& column : columns_) {
     fixed_bytes_ += column.size;

@@ -39,6 +39,9 @@ struct MdsColumnType {
 /// By the name of an encoding, such as "ndarray:int32:3,4". The size is that which the encoding has.
 [[nodiscard]] MdsColumnType mds_column_type(std::string name, std::string encoding);
 
+/// Whether numbers of this type are integers.
+[[nodiscard]] bool is_mds_integer(DType dtype) noexcept;
+
 /// Where a value lies in its row.
 struct MdsPlace {
   std::uint64_t begin = 0;

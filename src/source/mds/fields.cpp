@@ -14,11 +14,6 @@ namespace penstock::source {
 
 namespace {
 
-bool is_integer_type(DType dtype) noexcept {
-  return dtype != DType::boolean && dtype != DType::f16 && dtype != DType::bf16 &&
-         dtype != DType::f32 && dtype != DType::f64;
-}
-
 [[noreturn]] void refuse_encoding(const MdsColumnType& type, const std::string& file) {
   const auto how = [&]() -> std::string_view {
     if (type.encoding == "pkl")
@@ -44,7 +39,7 @@ DType dtype_for(const MdsColumnType& type, const std::optional<DType>& asked,
                 const std::string& file) {
   switch (type.kind) {
     case MdsKind::number:
-      if (asked && *asked != *type.dtype && !(asked == DType::i64 && is_integer_type(*type.dtype)))
+      if (asked && *asked != *type.dtype && !(asked == DType::i64 && is_mds_integer(*type.dtype)))
         refuse_argument(type,
                         fmt::format("expected dtype to be {}, or i64 for an integer, found {}",
                                     name_of(*type.dtype), name_of(*asked)));
@@ -138,7 +133,7 @@ MdsField make_mds_field(const MdsColumns& all, MdsColumn column, std::size_t num
 }  // namespace
 
 bool MdsField::is_integer() const noexcept {
-  return (kind == MdsKind::number || kind == MdsKind::text_integer) && is_integer_type(spec.dtype);
+  return (kind == MdsKind::number || kind == MdsKind::text_integer) && is_mds_integer(spec.dtype);
 }
 
 std::vector<MdsField> resolve_mds_columns(const MdsColumns& all, std::span<const MdsColumn> columns,

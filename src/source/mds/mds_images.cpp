@@ -9,7 +9,7 @@
 
 #include <penstock/core/error.hpp>
 
-#include "src/source/mds/fields.hpp"
+#include "src/source/mds/columns.hpp"
 #include "src/source/mds/index_json.hpp"
 
 namespace penstock::source {
@@ -37,9 +37,10 @@ std::string find_label_column(const MdsIndex& index) {
   for (const char* name : {"label", "y", "class", "cls"}) {
     const auto found = index.columns.find(name);
     if (!found) continue;
-    const MdsField field =
-        resolve_mds_columns(index.columns, {{{.name = name, .column = name}}}, index.file).front();
-    if (field.is_integer()) return name;
+    const MdsColumnType& type = index.columns[*found];
+    if (type.kind == MdsKind::text_integer ||
+        (type.kind == MdsKind::number && is_mds_integer(*type.dtype)))
+      return name;
   }
   refuse_images(index, "label");
 }

@@ -107,6 +107,7 @@ class MdsRows final : public Source {
 
     [[nodiscard]] std::span<const std::byte> at(const MdsPlace& place, std::uint64_t most) const {
       const auto bytes = static_cast<std::size_t>(std::min(place.bytes, most));
+      if (bytes == 0) return first.first(0);  // wherever it lies: it was not read
       if (second.empty()) return first.subspan(static_cast<std::size_t>(place.begin), bytes);
       return second.subspan(static_cast<std::size_t>(place.begin - second_begin), bytes);
     }
@@ -202,8 +203,10 @@ class MdsRows final : public Source {
     std::uint64_t end = 0;
     for (const MdsField& field : fields_) {
       const MdsPlace& value = row.places[field.number];
+      const std::uint64_t bytes = std::min(value.bytes, most_of(field, record));
+      if (bytes == 0) continue;
       begin = std::min(begin, value.begin);
-      end = std::max(end, value.begin + std::min(value.bytes, most_of(field, record)));
+      end = std::max(end, value.begin + bytes);
     }
     if (end <= size) return {};
     auto rest = record.allocate(static_cast<std::size_t>(end - begin));

@@ -67,24 +67,36 @@ class RawMdsBytes final : public MdsBytes {
 class ZippedMdsBytes final : public MdsBytes {
  public:
   ZippedMdsBytes(const storage::StoredFile& file, const std::string& path)
-      : unpacker_(file, path) {}
+      : path_(path), unpacker_(file, path) {}
   std::span<const std::byte> at(std::uint64_t offset, std::size_t bytes) override {
     constexpr std::size_t kAtOnce = std::size_t{64} << 10;
     buffer_.resize(std::max(bytes, kAtOnce));
     while (offset > position_) {
       const auto skipped =
           static_cast<std::size_t>(std::min<std::uint64_t>(offset - position_, kAtOnce));
-      const std::size_t got = unpacker_.read({buffer_.data(), skipped});
+      const std::size_t got = read(skipped);
       position_ += got;
       if (got < skipped) return {};
     }
     if (offset < position_) return {};
-    const std::size_t got = unpacker_.read({buffer_.data(), bytes});
+    const std::size_t got = read(bytes);
     position_ += got;
     return {buffer_.data(), got};
   }
 
  private:
+  // Into the buffer, which has room for them.
+  std::size_t read(std::size_t bytes) {
+    try {
+      return unpacker_.read({buffer_.data(), bytes});
+    } catch (const MdsDamage&) {
+      throw;
+    } catch (const DataError& error) {
+      throw Error(fmt::format("cannot index the shard {}: {}", path_, error.fault().reason));
+    }
+  }
+
+  const std::string& path_;
   MdsUnpacker unpacker_;
   std::vector<std::byte> buffer_;
   std::uint64_t position_ = 0;  // of what the unpacker reads next
@@ -202,7 +214,7 @@ class MdsShardScan {
         read_row(row, contents.members[static_cast<std::size_t>(member)]);
         member = end;
       }
-    } catch (const DataError&) {
+    } catch (const MdsDamage&) {
       // From here on the shard cannot be decompressed: its rows are faults when they are read.
     }
   }

@@ -6,6 +6,7 @@
 
 #ifdef PENSTOCK_HAVE_ZSTD
 #include <zstd.h>
+#include <zstd_errors.h>
 #endif
 
 #include <penstock/core/error.hpp>
@@ -31,11 +32,11 @@ struct MdsUnpacker::State {
   ZSTD_inBuffer in{nullptr, 0, 0};
   bool is_within_frame = false;
 
-  [[noreturn]] void fail(std::string reason, bool out_of_memory = false) const {
-    throw DataError(Fault{.reason = std::move(reason),
-                          .file = path,
-                          .offset = offset,
-                          .out_of_memory = out_of_memory});
+  [[noreturn]] void fail(std::string reason) const {
+    throw MdsDamage(Fault{.reason = std::move(reason), .file = path, .offset = offset});
+  }
+  [[noreturn]] void fail_without_memory() const {
+    throw DataError(Fault{.reason = "zstd has no memory", .file = path, .out_of_memory = true});
   }
 
   // False at the end of the file.
@@ -57,7 +58,7 @@ struct MdsUnpacker::State {
 MdsUnpacker::MdsUnpacker(const storage::StoredFile& file, const std::string& path)
     : state_(new State{.file = file, .path = path, .buffer = nullptr}) {
   State& state = *state_;
-  if (!state.stream) state.fail("zstd has no memory", true);
+  if (!state.stream) state.fail_without_memory();
   constexpr std::size_t kAtLeast = std::size_t{256} << 10;
   state.capacity = static_cast<std::size_t>(std::min<std::uint64_t>(
       std::max(kAtLeast, file.window_bytes()), std::max<std::uint64_t>(file.stamp().bytes, 1)));
@@ -74,6 +75,7 @@ std::size_t MdsUnpacker::read(std::span<std::byte> into) {
     const std::size_t before = out.pos + state.in.pos;
     if (state.in.pos < state.in.size || state.is_within_frame) {
       const std::size_t left = ZSTD_decompressStream(state.stream.get(), &out, &state.in);
+      if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation) state.fail_without_memory();
       if (ZSTD_isError(left) != 0)
         state.fail(fmt::format("the shard is no zstd, or is damaged: {}", ZSTD_getErrorName(left)));
       state.is_within_frame = left != 0;

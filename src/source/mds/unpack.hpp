@@ -7,9 +7,17 @@
 #include <span>
 #include <string>
 
+#include <penstock/core/error.hpp>
+
 #include "src/storage/stored_file.hpp"
 
 namespace penstock::source {
+
+/// The bytes of a shard are damaged: reading them again does not help.
+class MdsDamage final : public DataError {
+ public:
+  using DataError::DataError;
+};
 
 /// Takes as much memory as zstd's window and two buffers, however large the shard is.
 ///
@@ -24,7 +32,8 @@ class MdsUnpacker {
 
   /// The next bytes, fewer than `into` has at the end of the shard only; how many they are.
   ///
-  /// Errors  DataError  the file cannot be read, or is damaged; its fault names the file
+  /// Errors  MdsDamage  the file is no zstd, or is damaged or cut short; its fault names the file
+  ///         DataError  the file cannot be read now, or there is no memory
   [[nodiscard]] std::size_t read(std::span<std::byte> into);
 
  private:

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <optional>
+#include <random>
 #include <thread>
 #include <utility>
 
@@ -22,6 +22,7 @@
 
 #include <penstock/core/random.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/source/mds/unpack.hpp"
 #include "src/storage/local/file.hpp"
@@ -48,10 +49,10 @@ class UnpackLock {
     lock_.l_len = 1;
   }
   // Waits, but not forever: the process that holds it may have been stopped, and two that decompress one shard do no harm.
-  // Goes with the file, which no child of this process keeps across exec.
+  // Nor does it wait where the work is wanted no longer. Goes with the file, which no child of this process keeps across exec.
   void take_or_wait() noexcept {
     constexpr int kTries = 6000;
-    for (int i = 0; file_.is_open() && i < kTries; ++i) {
+    for (int i = 0; file_.is_open() && i < kTries && !core::Interruption::is_requested(); ++i) {
       struct flock wanted = lock_;
       wanted.l_type = F_WRLCK;
       if (::fcntl(file_.get(), F_OFD_SETLK, &wanted) == 0) return;
@@ -105,7 +106,7 @@ class MdsHash {
   XXH3_state_t wide_{};
 };
 
-// A file that is removed unless it is kept.
+// A new file that is removed unless it is kept.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string path)
@@ -114,9 +115,9 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
-    if (!is_kept_) ::unlink(path_.c_str());
+    if (is_made_ && !is_kept_) ::unlink(path_.c_str());
   }
-  [[nodiscard]] bool is_open() const noexcept { return file_.is_open(); }
+  [[nodiscard]] bool is_made() const noexcept { return is_made_; }
   [[nodiscard]] bool write(std::span<const std::byte> bytes) noexcept {
     while (!bytes.empty()) {
       const ssize_t put = ::write(file_.get(), bytes.data(), bytes.size());
@@ -137,6 +138,7 @@ class TemporaryFile {
  private:
   std::string path_;
   storage::FileDescriptor file_;
+  bool is_made_ = file_.is_open();  // else it is another's, or not there
   bool is_kept_ = false;
 };
 
@@ -179,7 +181,10 @@ Result<void> MdsUnpackedShards::read(std::size_t shard, std::uint64_t offset,
         return CachedBytes{std::max(opened.stamp().bytes, most_bytes_ / kMostOpenUnpacked)};
       });
   if (!file) return file.fault();
-  return (*file)->read(offset, into);
+  Result<void> result = (*file)->read(offset, into);
+  // ESTALE, or a file that was cut: this descriptor never reads again.
+  if (!result) open_.forget({shard, 0}, *file);
+  return result;
 }
 
 MdsUnpackedShards::Opened MdsUnpackedShards::find(const std::string& path,
@@ -207,6 +212,8 @@ MdsUnpackedShards::Opened MdsUnpackedShards::open(std::size_t shard) const {
   UnpackLock lock(folder_, path);
   lock.take_or_wait();
   if (Opened found = find(path, packed.raw.bytes)) return found;
+  if (core::Interruption::is_requested())
+    return Fault{.reason = core::Interruption::kReason, .file = packed.path};
   try {
     return unpack(packed, path);
   } catch (const DataError& error) {
@@ -224,9 +231,10 @@ MdsUnpackedShards::Opened MdsUnpackedShards::unpack(const Packed& shard,
   auto packed = storage_->open(shard.path, shard.stamp);
   if (!packed) return std::move(packed.fault());
   make_room(shard.raw.bytes);
-  static std::atomic<std::uint64_t> number{0};  // of this process, whose id is in the name, too
-  TemporaryFile out(fmt::format("{}.tmp.{:x}.{:x}", path, ::getpid(), number.fetch_add(1)));
-  if (!out.is_open()) return cannot_write(path, errno);
+  // Drawn: processes of several containers have the same ids, and a killed one leaves its files.
+  std::random_device draw;
+  TemporaryFile out(fmt::format("{}.tmp.{:08x}{:08x}", path, draw(), draw()));
+  if (!out.is_made()) return cannot_write(path, errno);
   const auto wrong = [&](std::string reason) {
     return Fault{
         .reason = std::move(reason) + ": the shard is damaged, or is not that of index.json",

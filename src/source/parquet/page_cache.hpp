@@ -53,6 +53,17 @@ class PageCache {
     return made;
   }
 
+  /// Makes it again the next time, unless another has been made already. Those that hold it keep it.
+  void forget(const Key& key, const std::shared_ptr<const T>& value) {
+    const std::lock_guard lock(mutex_);
+    const auto found = all_.find(key);
+    // The value of one without a place may be written just now.
+    if (found == all_.end() || !found->second.place || found->second.entry->value != value) return;
+    bytes_ -= found->second.bytes;
+    used_.erase(*found->second.place);
+    all_.erase(found);
+  }
+
  private:
   struct Entry {
     std::mutex mutex;  // held while it is made
