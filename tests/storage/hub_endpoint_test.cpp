@@ -1,0 +1,57 @@
+// Which servers the requests and the token of the Hugging Face Hub go to, and what messages show of their addresses.
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/prepare/prepare.hpp>
+
+#include "src/storage/http/client.hpp"
+#include "src/storage/http/endpoint.hpp"
+#include "src/storage/hub/hub_answers.hpp"
+#include "tests/source/files.hpp"
+#include "tests/storage/answering_server.hpp"
+
+namespace penstock::storage {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+using Server = test::AnsweringServer;
+
+// Variables of the environment, until the end of the test.
+class Variables {
+ public:
+  explicit Variables(std::map<std::string, std::string> values) : values_(std::move(values)) {
+    for (const auto& [name, value] : values_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+  ~Variables() {
+    for (const auto& [name, value] : values_) ::unsetenv(name.c_str());
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+TEST(HubEndpoint, ARedirectToHttpIsKnownHoweverItIsWritten) {
+  EXPECT_TRUE(is_weaker("https://h/a", "http://h/a"));
+  EXPECT_TRUE(is_weaker("https://h/a", "HTTP://h/a"));
+  EXPECT_TRUE(is_weaker("HTTPS://h/a", "hTTp://h/a"));
+  EXPECT_FALSE(is_weaker("https://h/a", "HTTPS://i/a"));
+  EXPECT_FALSE(is_weaker("http://h/a", "http://i/a"));
+  EXPECT_FALSE(is_weaker("http://h/a", "https://i/a"));
+}
+
+}  // namespace
+}  // namespace penstock::storage
