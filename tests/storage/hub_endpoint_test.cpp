@@ -53,5 +53,23 @@ TEST(HubEndpoint, ARedirectToHttpIsKnownHoweverItIsWritten) {
   EXPECT_FALSE(is_weaker("http://h/a", "https://i/a"));
 }
 
+TEST(HubEndpoint, ErrorsShowNoPasswordOfAnEndpoint) {
+  for (const char* const endpoint :
+       {"https://user:secret@host", "https://user:se@cret@host", "user:secret@host",
+        "ftp://user:secret@host", "https://secret@host/a/"}) {
+    const auto shown =
+        AllOf(HasSubstr("***@host"), HasSubstr("X"), HasSubstr("without a user name"),
+              Not(HasSubstr("user:")), Not(HasSubstr("secret")), Not(HasSubstr("cret@")));
+    EXPECT_THAT([&] { (void)require_endpoint(endpoint, "X"); }, ThrowsMessage<Error>(shown))
+        << endpoint;
+    EXPECT_THAT([&] { (void)require_endpoint_or_path(endpoint, "X", "https://h"); },
+                ThrowsMessage<Error>(shown))
+        << endpoint;
+  }
+  EXPECT_THAT([] { (void)require_endpoint("https://host?a", "X"); },
+              ThrowsMessage<Error>(
+                  AllOf(HasSubstr("found 'https://host?a'"), Not(HasSubstr("user name")))));
+}
+
 }  // namespace
 }  // namespace penstock::storage
