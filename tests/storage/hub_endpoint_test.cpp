@@ -71,5 +71,17 @@ TEST(HubEndpoint, ErrorsShowNoPasswordOfAnEndpoint) {
                   AllOf(HasSubstr("found 'https://host?a'"), Not(HasSubstr("user name")))));
 }
 
+TEST(HubEndpoint, AnEmptyVariableNamesNoCertificates) {
+  const test::TemporaryFolder folder;
+  const std::string none = (folder.path() / "none.pem").string();
+  const Variables variables({{"PENSTOCK_TEST_FIRST_CA", ""}, {"PENSTOCK_TEST_SECOND_CA", none}});
+  const Server server([](const std::string&) { return Server::xml(""); });
+  const HttpClient client({}, {"PENSTOCK_TEST_FIRST_CA", "PENSTOCK_TEST_SECOND_CA"});
+  const auto response =
+      client.send({.url = "https" + server.endpoint().substr(4) + "/", .bypass_proxy = true});
+  ASSERT_FALSE(response);
+  EXPECT_THAT(response.fault().reason, HasSubstr(none));
+}
+
 }  // namespace
 }  // namespace penstock::storage
