@@ -44,6 +44,51 @@ class Variables {
   std::map<std::string, std::string> values_;
 };
 
+TEST(HubEndpoint, TheServerOfPreparedShardsGetsNeitherTheTokenNorTheReadsOfTheInput) {
+  constexpr const char* kBearer = "Bearer hf_SecretOfTheTests";
+  std::vector<std::string> asked_hub;
+  std::vector<std::string> asked_s3;
+  const Server hub([&](const std::string& request) {
+    asked_hub.push_back(request);
+    return Server::xml(request.find("/revision/") != std::string::npos
+                           ? R"({"sha":"0123456789abcdef0123456789abcdef01234567"})"
+                           : R"([{"type":"file","oid":"1","size":9,"path":"a.jpg"}])");
+  });
+  const Server s3([&](const std::string& request) {
+    asked_s3.push_back(request);
+    return Server::xml("<Error><Code>AccessDenied</Code></Error>", "403 Forbidden");
+  });
+  const test::TemporaryFolder folder;
+  const Variables variables({{"HF_ENDPOINT", hub.endpoint()},
+                             {"HF_TOKEN", "hf_SecretOfTheTests"},
+                             {"AWS_ACCESS_KEY_ID", "testing"},
+                             {"AWS_SECRET_ACCESS_KEY", "testing"},
+                             {"PENSTOCK_CACHE", folder.path().string()},
+                             {"no_proxy", "127.0.0.1"}});
+  for (const char* const region : {"", "eu-west-1"}) {
+    asked_hub.clear();
+    asked_s3.clear();
+    PrepareOptions options{.attempts = 1};
+    options.storage = {.endpoint = s3.endpoint(), .region = region, .attempts = 1};
+    EXPECT_THAT(
+        [&] { (void)prepare_shards("hf://datasets/o/private", "s3://bucket/out", options); },
+        ThrowsMessage<Error>(HasSubstr("s3://bucket")))
+        << region;
+    EXPECT_THAT(asked_hub, AllOf(Not(IsEmpty()), Each(HasSubstr(kBearer)))) << region;
+    EXPECT_THAT(asked_s3, AllOf(Not(IsEmpty()), Each(HasSubstr("AWS4-HMAC-SHA256")),
+                                Each(Not(HasSubstr("hf_"))), Each(Not(HasSubstr("/api/")))))
+        << region;
+    // Nothing is written to S3: what is said of it is a mistake.
+    EXPECT_THAT(
+        [&] {
+          (void)prepare_shards("hf://datasets/o/private", (folder.path() / "out").string(),
+                               options);
+        },
+        ThrowsMessage<std::invalid_argument>(HasSubstr("the option endpoint")))
+        << region;
+  }
+}
+
 TEST(HubEndpoint, ARedirectToHttpIsKnownHoweverItIsWritten) {
   EXPECT_TRUE(is_weaker("https://h/a", "http://h/a"));
   EXPECT_TRUE(is_weaker("https://h/a", "HTTP://h/a"));
