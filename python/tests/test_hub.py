@@ -150,7 +150,7 @@ def test_a_state_of_other_rows_is_refused(hub, tables):
     state = plan_of(ps.parquet(f"{ROOT}/data")).loader().state_dict()
     write_table(tables / "data" / "train-00005-of-00005.parquet", 500)
     hub.push(tables)
-    with pytest.raises(ps.Error, match="another plan|other|differ"):
+    with pytest.raises(ps.Error, match="^this state belongs to another dataset: .*: give the loader the same files, or start again"):
         plan_of(ps.parquet(f"{ROOT}/data")).loader().load_state_dict(state)
 
 
@@ -428,7 +428,7 @@ def test_options_that_are_of_s3_alone_are_no_part_of_it(hub, tables, monkeypatch
         ps.parquet(f"{ROOT}/data")
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "huggingface.co")
-    with pytest.raises(ps.Error, match="https://huggingface.co, found 'huggingface.co'; check the option endpoint and HF_ENDPOINT"):
+    with pytest.raises(ps.Error, match="https://huggingface.co, found 'huggingface.co'; check HF_ENDPOINT"):
         ps.parquet(f"{ROOT}/data")
     monkeypatch.setenv("HF_ENDPOINT", hub.url + "/")
     monkeypatch.setenv("PENSTOCK_OBJECT_CACHE", os.path.join(os.environ["PENSTOCK_CACHE"], "objects"))

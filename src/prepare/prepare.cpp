@@ -22,6 +22,7 @@
 #include "src/prepare/shard_writer.hpp"
 #include "src/source/webdataset/tar_index.hpp"
 #include "src/storage/hub_url.hpp"
+#include "src/storage/s3_options.hpp"
 
 namespace penstock {
 
@@ -57,6 +58,14 @@ bool is_inside(const std::string& output, const std::string& input) {
   return !inside.empty() && *inside.begin() != "..";
 }
 
+// With a bucket as the output, options of S3 are about it and not about data sets of the Hub.
+PrepareOptions options_of_input(PrepareOptions options, const std::string& input,
+                                const std::string& output) {
+  if (storage::is_hub_url(input) && storage::is_object_url(output))
+    options.storage = storage::without_s3_options(std::move(options.storage));
+  return options;
+}
+
 // An index is looked up by what is in an image: order does not count.
 class Wanted final : public JpegIndexStore {
  public:
@@ -84,7 +93,7 @@ class Wanted final : public JpegIndexStore {
 struct Preparation::Parts {
   Parts(const std::string& input_path, const std::string& output_path, PrepareOptions given)
       : options(std::move(given)),
-        input(input_path, options),
+        input(input_path, options_of_input(options, input_path, output_path)),
         output(output_path, options.storage, options.attempts) {
     const std::uint64_t samples = input.size();
     for (std::uint64_t first = 0; first < samples; first += options.shard_samples)

@@ -211,11 +211,12 @@ class Hub : public ::testing::Test {
   using Change = std::function<std::string(const std::string& request)>;
 
   ObjectStorageOptions options(int attempts = 1) const {
-    return {.endpoint = hub_.endpoint(), .timeout = 600s, .attempts = attempts};
+    return {.timeout = 600s, .attempts = attempts};
   }
-  HubStore store(int attempts = 1) const {
-    return HubStore(options(attempts), environment_of({{"HF_TOKEN", kToken}}));
+  Environment environment() const {
+    return environment_of({{"HF_TOKEN", kToken}, {"HF_ENDPOINT", hub_.endpoint()}});
   }
+  HubStore store(int attempts = 1) const { return HubStore(options(attempts), environment()); }
   Result<std::string> read(const HubStore& store, std::uint64_t offset, std::size_t count,
                            FileStamp stamp = {10, 0}) const {
     std::string text(count, '\0');
@@ -270,7 +271,7 @@ TEST_F(Hub, TheTokenGoesToTheHubAlone) {
   EXPECT_THAT(asked_cdn_, Each(AllOf(Not(HasSubstr("uthorization")), Not(HasSubstr(kToken)))));
   ObjectStorageOptions anonymous = options();
   anonymous.anonymous = true;
-  EXPECT_TRUE(HubStore(anonymous, environment_of({{"HF_TOKEN", kToken}})).stat(name_));
+  EXPECT_TRUE(HubStore(anonymous, environment()).stat(name_));
   EXPECT_THAT(asked_hub_.back(), Not(HasSubstr(kToken)));
 }
 
@@ -497,6 +498,9 @@ TEST(HubOptions, ThoseOfS3AloneAreRefusedByName) {
                        std::map<std::string, std::string> values = {}) {
     return [=] { HubStore(options, environment_of(values)); };
   };
+  EXPECT_THAT(open({.endpoint = "https://minio.example"}),
+              ThrowsMessage<std::invalid_argument>(
+                  AllOf(HasSubstr("the option endpoint"), HasSubstr("set HF_ENDPOINT"))));
   EXPECT_THAT(open({.region = "x"}),
               ThrowsMessage<std::invalid_argument>(HasSubstr("the option region")));
   EXPECT_THAT(open({.profile = "x"}),

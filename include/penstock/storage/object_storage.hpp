@@ -2,7 +2,8 @@
 // Hub, hf://datasets/owner/name@revision/path.
 //
 // If the AWS tools or huggingface_hub are configured, none of this is needed: defaults come from the same variables and files.
-// Options that are of S3 alone are refused for hf:// paths: region, profile, requester_pays and path_style.
+// Options that are of S3 alone are refused for hf:// paths: endpoint, region, profile, requester_pays and path_style. Where
+// PrepareOptions has them for its output, s3://bucket/prefix, an input of hf:// is read without them.
 #pragma once
 
 #include <chrono>
@@ -29,8 +30,8 @@ struct ObjectCacheOptions {
 /// For all sources that take paths. Local paths need none of it.
 struct ObjectStorageOptions {
   /// "http://127.0.0.1:9000" or another S3-compatible server. Empty: $AWS_ENDPOINT_URL_S3,
-  /// $AWS_ENDPOINT_URL, the profile's endpoint_url, else Amazon's in the region. For hf:// paths: another server that
-  /// answers as the Hub does; empty: $HF_ENDPOINT, else https://huggingface.co.
+  /// $AWS_ENDPOINT_URL, the profile's endpoint_url, else Amazon's in the region. hf:// paths are read from
+  /// $HF_ENDPOINT, else https://huggingface.co; this is refused there.
   std::string endpoint{};
   /// Empty: $AWS_REGION, $AWS_DEFAULT_REGION, the profile's, else us-east-1.
   std::string region{};

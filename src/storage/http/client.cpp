@@ -259,8 +259,10 @@ void HttpClient::give_back(std::unique_ptr<Handle> handle) const {
 Result<HttpResponse> HttpClient::send(const HttpRequest& request,
                                       std::optional<std::span<std::byte>> into) const {
   const char* ca_bundle = nullptr;
-  for (const char* const variable : ca_variables_)
-    if (ca_bundle == nullptr) ca_bundle = std::getenv(variable);
+  for (const char* const variable : ca_variables_) {
+    const char* const value = std::getenv(variable);
+    if (ca_bundle == nullptr && value != nullptr && *value != '\0') ca_bundle = value;
+  }
   std::unique_ptr<Handle> handle = take();
   Result<HttpResponse> result = handle->send(request, timeouts_, ca_bundle, into);
   give_back(std::move(handle));

@@ -49,7 +49,7 @@ struct HttpTimeouts {
 /// Threads  const, any number at once.
 class HttpClient {
  public:
-  /// The first of `ca_variables` that is set names a file of certificates, which replace those of the machine.
+  /// The first of `ca_variables` that is set and not empty names a file of certificates, which replace those of the machine.
   explicit HttpClient(HttpTimeouts timeouts,
                       std::vector<const char*> ca_variables = {"AWS_CA_BUNDLE"});
   ~HttpClient();

@@ -12,6 +12,15 @@ namespace penstock::storage {
 
 namespace {
 
+// What may be a password is shown in no message.
+std::string without_user(std::string endpoint) {
+  const std::size_t end = endpoint.rfind('@');
+  if (end == endpoint.npos) return endpoint;
+  const std::size_t mark = endpoint.find("://");
+  const std::size_t first = mark < end ? mark + 3 : 0;
+  return endpoint.replace(first, end - first, "***");
+}
+
 std::string require_without(std::string_view characters, std::string endpoint,
                             std::string_view settings, std::string_view example) {
   while (endpoint.ends_with('/')) endpoint.pop_back();
@@ -20,8 +29,10 @@ std::string require_without(std::string_view characters, std::string endpoint,
   if (http && endpoint.size() > host && endpoint[host] != '/' &&
       endpoint.find_first_of(characters, host) == endpoint.npos)
     return endpoint;
-  throw Error(fmt::format("expected an endpoint such as {}, found '{}'; check {}", example,
-                          endpoint, settings));
+  const bool has_user = endpoint.find('@') != endpoint.npos;
+  throw Error(fmt::format("expected an endpoint such as {}{}, found '{}'; check {}", example,
+                          has_user ? ", without a user name and a password" : "",
+                          without_user(std::move(endpoint)), settings));
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace penstock::storage {
 
 /// Without slashes at its end.
 ///
-/// Errors  Error  no scheme and host, or more than these; names `settings`, which say it
+/// Errors  Error  no scheme and host, or more than these; names `settings`, which say it, and shows no user
+///                name and password
 [[nodiscard]] std::string require_endpoint(std::string endpoint, std::string_view settings);
 /// The same for services that may stand below a path of their host. The error gives `example`.
 [[nodiscard]] std::string require_endpoint_or_path(std::string endpoint, std::string_view settings,

@@ -167,4 +167,8 @@ std::string redirected_url(std::string_view url, std::string_view location) {
   return origin_of(next).empty() ? std::string() : next;
 }
 
+bool is_weaker(std::string_view from, std::string_view to) {
+  return origin_of(from).starts_with("https:") && origin_of(to).starts_with("http:");
+}
+
 }  // namespace penstock::storage

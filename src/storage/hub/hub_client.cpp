@@ -68,13 +68,13 @@ Result<HubReply> HubClient::send(HttpRequest request, const std::string& file,
       return reply;
     }
     std::string next = redirected_url(reply.url, response->header("location"));
-    const bool is_weaker = reply.url.starts_with("https:") && next.starts_with("http:");
-    if (next.empty() || is_weaker || redirects == kMostRedirects)
+    const bool leaves_https = is_weaker(reply.url, next);
+    if (next.empty() || leaves_https || redirects == kMostRedirects)
       return Fault{.reason = fmt::format(
                        "{} answered with a redirect {}", reply.server(),
-                       next.empty() ? "to no URL"
-                       : is_weaker  ? "from https to http, which is not followed"
-                                    : fmt::format("again, after {} of them", kMostRedirects)),
+                       next.empty()   ? "to no URL"
+                       : leaves_https ? "from https to http, which is not followed"
+                                      : fmt::format("again, after {} of them", kMostRedirects)),
                    .file = file};
     reply.url = std::move(next);
   }

@@ -18,6 +18,7 @@
 #include "src/storage/hub_url.hpp"
 #include "src/storage/listing.hpp"
 #include "src/storage/retry.hpp"
+#include "src/storage/s3_options.hpp"
 
 namespace penstock::storage {
 
@@ -28,24 +29,19 @@ constexpr const char* kUsualHub = "https://huggingface.co";
 constexpr std::size_t kEnough = 4000;
 
 HubClient client_of(const ObjectStorageOptions& options, const Environment& environment) {
-  const auto refuse = [](bool is_set, const char* option) {
-    if (is_set)
-      throw std::invalid_argument(fmt::format(
-          "the option {} is of s3:// paths, and says nothing of hf:// paths; leave it out",
-          option));
-  };
-  refuse(!options.region.empty(), "region");
-  refuse(!options.profile.empty(), "profile");
-  refuse(options.path_style.has_value(), "path_style");
-  refuse(options.requester_pays, "requester_pays");
+  // The token must not go to a server that was named for a bucket.
+  if (const char* const option = s3_option_in(options))
+    throw std::invalid_argument(fmt::format(
+        "the option {} is of s3:// paths, and says nothing of hf:// paths; leave it out{}", option,
+        option == std::string_view("endpoint")
+            ? ", and set HF_ENDPOINT where another server than the Hub is meant"
+            : ""));
   if (is_switched_on(environment, "HF_HUB_OFFLINE"))
     throw Error(
         "hf:// paths are read over the network, and HF_HUB_OFFLINE forbids that; unset it, or "
         "download the data set and name its folder");
-  std::string endpoint =
-      first_of({if_given(options.endpoint), environment("HF_ENDPOINT"), kUsualHub});
-  return {require_endpoint_or_path(std::move(endpoint), "the option endpoint and HF_ENDPOINT",
-                                   kUsualHub),
+  std::string endpoint = first_of({environment("HF_ENDPOINT"), kUsualHub});
+  return {require_endpoint_or_path(std::move(endpoint), "HF_ENDPOINT", kUsualHub),
           options.anonymous ? HubToken() : HubToken(environment),
           {.connect = options.connect_timeout, .idle = options.timeout}};
 }
