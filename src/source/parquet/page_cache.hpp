@@ -57,10 +57,17 @@ class PageCache {
   void forget(const Key& key, const std::shared_ptr<const T>& value) {
     const std::lock_guard lock(mutex_);
     const auto found = all_.find(key);
-    // The value of one without a place may be written just now.
-    if (found == all_.end() || !found->second.place || found->second.entry->value != value) return;
-    bytes_ -= found->second.bytes;
-    used_.erase(*found->second.place);
+    const bool is_large = large_ == key;
+    // The value of one without a place may be written just now, unless it is the large one.
+    if (found == all_.end() || (!found->second.place && !is_large) ||
+        found->second.entry->value != value)
+      return;
+    if (is_large) {
+      large_.reset();
+    } else {
+      release(found->second.bytes);
+      used_.erase(*found->second.place);
+    }
     all_.erase(found);
   }
 
