@@ -429,10 +429,10 @@ def test_a_batch_larger_than_the_cache_is_decompressed_once_for_its_rows(tmp_pat
 def test_nulls_of_lists_and_their_lengths():
     table = pa.table({"l": [[1, 2], None, [3]]})
     with pytest.raises(ps.Error, match="the value is null"):
-        ps.arrow_table(table).pack(4)
-    packed = ps.arrow_table(table, columns=[ps.TableColumn("l", required=False)]).pack(4)
+        ps.arrow_table(table).pack(4, field="l")
+    packed = ps.arrow_table(table, columns=[ps.TableColumn("l", required=False)]).pack(4, field="l")
     assert np.asarray(next(packed.batch(1).loader())["tokens"])[0, :3].tolist() == [1, 2, 3]
-    inside = ps.arrow_table(pa.table({"l": [[1, None], [3]]})).pack(2)
+    inside = ps.arrow_table(pa.table({"l": [[1, None], [3]]})).pack(2, field="l")
     loader = inside.batch(2).loader(on_fault="mask")
     assert np.asarray(next(loader)["valid"]).tolist() == [False, True]
 

@@ -462,3 +462,19 @@ print(json.dumps([found, HfApi().dataset_info("owner/name", expand=["sha"]).sha,
     contents = {name: hashlib.sha256(data).hexdigest() for name, data in hub.commits[commit].items()}
     assert found == {f"{revision}/{name}": digest for name, digest in contents.items() for revision in ("", "@main")}
     assert sha == commit and known == [["README.md", len("the card")]]
+
+
+def test_mds_data_sets(hub):
+    folder = Path(__file__).parents[2] / "tests" / "source" / "mds" / "files"
+    hub.push(folder)
+    names = [field.name for field in ps.mds(folder / "numbers", index_location="memory").fields if None not in field.shape]
+    local, remote = ps.mds(folder / "numbers", columns=names, index_location="memory"), ps.mds(f"{ROOT}/numbers", columns=names)
+
+    def digest(data: ps.Dataset) -> str:
+        loader = data.shuffle(seed=1).batch(3).loader(digest=True)
+        for _ in loader:
+            pass
+        return loader.digest
+
+    assert len(local) == len(remote) > 10
+    assert fingerprint_of(local) == fingerprint_of(remote) and digest(local) == digest(remote)

@@ -502,7 +502,8 @@ def test_the_first_list_of_numbers_has_the_lengths(tmp_path):
     data = ps.parquet(tmp_path / "a.parquet")
     for plan in (data.pack(5, field="input_ids", label_mask="completion_mask"), data.pack(5, field="input_ids")):
         assert np.asarray(next(plan.batch(1).loader())["tokens"]).tolist() == [[1, 2, 3, 4, 5]]
-    steps = data.batch_by_length([2, 4], tokens=8, fields=["input_ids", "completion_mask"]).loader()
+    lists = ps.parquet(tmp_path / "a.parquet", columns=["input_ids", "completion_mask"])
+    steps = lists.batch_by_length([2, 4], tokens=8, fields=["input_ids", "completion_mask"]).loader()
     assert sorted(len(np.asarray(step["input_ids"])[0]) for step in steps) == [2, 4]
 
 
