@@ -36,7 +36,6 @@ const std::vector<Open> kAll{
 TEST(ForeignFiles, AreNamedByEverySourceWithWhatToDo) {
   const std::vector<std::array<const char*, 3>> cases{
       {"a.zip", "a zip archive", "image_folder()"},
-      {"a.arrow", "an Arrow file", "arrow()"},
   };
   for (const auto& [name, what, remedy] : cases) {
     const TemporaryFolder folder;
@@ -59,6 +58,9 @@ TEST(ForeignFiles, OfTablesHaveASource) {
       ThrowsMessage<Error>(HasSubstr("a.PARQUET is a Parquet file: read it with parquet()")));
   EXPECT_THAT([&] { (void)source::webdataset(file); },
               ThrowsMessage<Error>(HasSubstr("a Parquet file: read it with parquet()")));
+  const TemporaryFolder other;
+  EXPECT_THAT([&] { (void)source::webdataset(other.write("a.arrow", "no table")); },
+              ThrowsMessage<Error>(HasSubstr("a.arrow is an Arrow file: read it with arrow()")));
   EXPECT_THAT([&] { (void)source::images(folder.path()); },
               ThrowsMessage<Error>(HasSubstr("a.PARQUET")));
 }

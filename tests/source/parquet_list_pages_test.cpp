@@ -145,7 +145,8 @@ TEST(ParquetListPages, OfAnotherColumnAreNoneOfAList) {
   const storage::Storage storage;
   const auto file = storage.open(path.string());
   ASSERT_TRUE(file);
-  source::ScannedShard scanned = source::scan_parquet(**file, path.string(), {});
+  const std::vector<std::string> lengths{source::name_of_lengths("x")};
+  source::ScannedShard scanned = source::scan_parquet(**file, path.string(), lengths);
   // An index that says that a page of y is the next one of x.
   const auto of_y = std::ranges::find(scanned.contents.pages, 1U, &source::IndexedPage::column);
   ASSERT_NE(of_y, scanned.contents.pages.end());

@@ -95,6 +95,11 @@ TEST(ParquetSource, AllFixturesAreTheSameWithAnyCacheAndOrder) {
     SCOPED_TRACE(entry.path().filename().string());
     const std::vector<TableColumn> columns = readable_columns(entry.path());
     if (columns.empty()) continue;
+    if (entry.path().stem() == "brotli") {
+      EXPECT_THAT([&] { (void)source::parquet(entry.path(), in_memory(columns)); },
+                  ThrowsMessage<Error>(HasSubstr("compressed with BROTLI is not read here")));
+      continue;
+    }
     const auto rows = rows_of(*source::parquet(entry.path(), in_memory(columns)));
     ParquetOptions without_cache = in_memory(columns);
     without_cache.page_cache_bytes = 0;

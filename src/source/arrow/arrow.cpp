@@ -349,7 +349,7 @@ SourcePtr source::arrow_table(::ArrowArrayStream* stream, ArrowOptions options,
   try {
     tables.emplace_back(source::ArrowStream(stream, kName), kName);
   } catch (const DataError& error) {
-    throw Error(error.fault().to_string());
+    source::throw_table_error(error.fault());
   }
   tables.front().set_fields(
       source::resolve_arrow_columns(tables.front().schema(), options.columns, kName));

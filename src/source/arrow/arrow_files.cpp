@@ -25,13 +25,13 @@ constexpr std::uint64_t kMostJson = std::uint64_t{64} << 20;
 
 std::string read_json_text(const fs::path& path) {
   auto text = storage::read_text_file(path.string(), kMostJson);
-  if (!text) throw Error(text.fault().to_string());
+  if (!text) throw_table_error(text.fault());
   return std::move(*text);
 }
 
 template <class T>
 T require_parsed(Result<T> result) {
-  if (!result) throw Error(result.fault().to_string());
+  if (!result) throw_table_error(result.fault());
   return std::move(*result);
 }
 
@@ -46,11 +46,11 @@ void add_rows(const std::string& path, std::vector<std::uint64_t>& rows) {
   for (std::uint64_t row = 0; row < table.rows(); ++row) {
     const auto [batch, number] = table.place(row);
     const auto opened = table.open(batch, 0, cache);
-    if (!opened) throw Error(opened.fault().to_string());
+    if (!opened) throw_table_error(opened.fault());
     try {
       rows.push_back(static_cast<std::uint64_t>((*opened)->columns[0].integer(number)));
     } catch (const DataError& error) {
-      throw Error(error.fault().to_string());
+      throw_table_error(error.fault());
     }
   }
 }

@@ -28,18 +28,18 @@ ArrowRead reader_of(const storage::MappedFile& mapped, const std::string& path) 
 ArrowTable::ArrowTable(const std::string& path) : name_(path), mapped_(storage::map_file(path)) {
   ArrowRead read = reader_of(mapped_, path);
   auto index = read_arrow_index(read, mapped_.bytes.size(), path);
-  if (!index) throw Error(index.fault().to_string());
+  if (!index) throw_table_error(index.fault());
   index_ = std::make_shared<const ArrowIndex>(std::move(*index));
   columns_ = std::make_unique<const ArrowColumns>(index_, std::move(read));
   std::uint64_t rows = 0;
   for (std::size_t batch = 0; batch < index_->batches.size(); ++batch) {
     // A number of rows that lies would move all rows behind it.
     const auto located = columns_->locate(batch);
-    if (!located) throw Error(located.fault().to_string());
+    if (!located) throw_table_error(located.fault());
     try {
       require_arrow_codec(located->compression, {.file = path, .offset = located->body.begin});
     } catch (const DataError& error) {
-      throw Error(error.fault().to_string());
+      throw_table_error(error.fault());
     }
     ends_.push_back(rows += index_->batches[batch].rows);
   }
@@ -67,7 +67,7 @@ ArrowTable::ArrowTable(ArrowStream stream, std::string name)
       batches_.push_back(std::move(*batch));
     }
   } catch (const DataError& error) {
-    throw Error(error.fault().to_string());
+    throw_table_error(error.fault());
   }
   slots_ = std::make_unique<Slot[]>(ends_.size());
 }

@@ -181,7 +181,9 @@ class ParquetRows final : public Source {
             source::require_parquet_codec(
                 chunk.codec, {.file = shards_.path(shard), .offset = chunk.pages.begin});
           } catch (const DataError& error) {
-            throw Error(fmt::format("column '{}': {}", column, error.fault().to_string()));
+            Fault fault = error.fault();
+            fault.reason = fmt::format("column '{}': {}", column, fault.reason);
+            source::throw_table_error(fault);
           }
           if (chunk.is_encrypted || !chunk.other_file.empty())
             throw Error(fmt::format(

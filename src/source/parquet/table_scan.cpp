@@ -275,10 +275,6 @@ class TableScan {
 
 }  // namespace
 
-void throw_table_error(const Fault& fault) {
-  throw Error(fmt::format("{}: {} (byte {})", fault.file, fault.reason, fault.offset));
-}
-
 void require_likely_rows(std::uint64_t rows, std::uint64_t file_bytes, const std::string& path) {
   constexpr std::uint64_t kMostAByte = 4096;
   if (rows / kMostAByte > file_bytes)

@@ -34,9 +34,6 @@ namespace penstock::source {
 [[nodiscard]] ScannedShard scan_parquet(const storage::StoredFile& file, const std::string& path,
                                         std::span<const std::string> labels);
 
-/// Throws an Error with what the fault says.
-[[noreturn]] void throw_table_error(const Fault& fault);
-
 /// Refuses more rows than any writer makes of so few bytes; what takes memory for each row is checked against it.
 ///
 /// Errors  Error

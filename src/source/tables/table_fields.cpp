@@ -155,6 +155,11 @@ void refuse_table_column(const std::string& file, const std::string& column, con
       file, column, why, reader));
 }
 
+void throw_table_error(const Fault& fault) {
+  throw Error(fmt::format("{}: {}{}", fault.file, fault.reason,
+                          fault.offset == 0 ? "" : fmt::format(" (byte {})", fault.offset)));
+}
+
 std::vector<TableField> resolve_table_columns(
     const TableLeaves& leaves, std::span<const TableColumn> columns, const std::string& file,
     const std::function<TableValues(std::uint32_t leaf, const std::string& column)>& values_of) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <penstock/core/error.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/source/tables.hpp>
 
@@ -59,6 +60,9 @@ struct TableField {
 /// Refuses a column: "file: the column 'x' is a decimal; ...".
 [[noreturn]] void refuse_table_column(const std::string& file, const std::string& column,
                                       const std::string& why, std::string_view reader);
+
+/// Throws an Error for what a table as a whole suffers from: "file: reason (byte 17)".
+[[noreturn]] void throw_table_error(const Fault& fault);
 
 /// The fields of `columns`, or of all columns if there are none. `values_of` says what a leaf's values are, or refuses it.
 ///
