@@ -18,11 +18,13 @@
 #include "tests/project_path.hpp"
 #include "tests/source/arrow/producer.hpp"
 #include "tests/source/files.hpp"
+#include "tests/source/table_rows.hpp"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
+using test::rows_of;
 using test::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -39,42 +41,10 @@ std::string bytes_of_file(const fs::path& path) {
 // All columns of a file that can be read, and may be null.
 std::vector<TableColumn> all_arrow_columns(const fs::path& path) {
   const source::ArrowTable table(path.string());
-  std::vector<TableColumn> columns;
-  for (const auto& leaf : source::list_arrow_columns(table.schema()).fields) {
-    for (const char* lengths : {"", " lengths"}) {
-      TableColumn column{.name = leaf.name,
-                         .column = leaf.name,
-                         .required = false,
-                         .lengths = *lengths == 0 ? "" : leaf.name + lengths};
-      try {
+  return test::readable_columns(
+      source::list_arrow_columns(table.schema()), [&](const TableColumn& column) {
         (void)source::resolve_arrow_columns(table.schema(), {{column}}, path.string());
-        columns.push_back(std::move(column));
-        break;
-      } catch (const std::exception&) {
-        continue;
-      }
-    }
-  }
-  return columns;
-}
-
-// A text for each row: its fields' bytes, or the fault's reason.
-std::vector<std::string> arrow_rows_of(const Source& source, std::uint64_t first = 0,
-                                       std::uint64_t step = 1) {
-  std::vector<std::string> rows(source.size());
-  Record record;
-  for (std::uint64_t i = 0; i < source.size(); ++i) {
-    const std::uint64_t row = (first + i * step) % source.size();
-    const Result<void> result = source.read(row, record);
-    std::string text = result ? "" : "fault: " + result.fault().reason;
-    for (std::size_t field = 0; result && field < record.size(); ++field) {
-      const auto bytes = record[field].bytes();
-      text += record[field].shape().to_string();
-      text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    }
-    rows[row] = std::move(text);
-  }
-  return rows;
+      });
 }
 
 TEST(ArrowSource, StreamsAndFilesOfOneTableHaveTheSameRowsInAnyOrder) {
@@ -87,10 +57,10 @@ TEST(ArrowSource, StreamsAndFilesOfOneTableHaveTheSameRowsInAnyOrder) {
     SCOPED_TRACE(name);
     const std::vector<TableColumn> columns = all_arrow_columns(entry.path());
     if (columns.empty()) continue;
-    const auto rows = arrow_rows_of(*source::arrow(entry.path(), {.columns = columns}));
+    const auto rows = rows_of(*source::arrow(entry.path(), {.columns = columns}));
     const SourcePtr other = source::arrow(file, {.columns = columns, .batch_cache_bytes = 0});
     const std::uint64_t step = rows.size() % 7 == 0 ? 5 : 7;
-    EXPECT_EQ(arrow_rows_of(*other, rows.size() / 2, step), rows);
+    EXPECT_EQ(rows_of(*other, rows.size() / 2, step), rows);
     ++compared;
   }
   EXPECT_GT(compared, 8);
@@ -109,12 +79,12 @@ TEST(ArrowSource, ThreadsThatShareASmallCacheReadTheSame) {
   } catch (const Error& error) {
     FAIL() << error.what();
   }
-  const auto wanted = arrow_rows_of(*source);
+  const auto wanted = rows_of(*source);
   std::vector<std::vector<std::string>> found(4);
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < found.size(); ++i)
-      threads.emplace_back([&, i] { found[i] = arrow_rows_of(*source, i * 3); });
+      threads.emplace_back([&, i] { found[i] = rows_of(*source, i * 3); });
   }
   for (const auto& rows : found) EXPECT_EQ(rows, wanted);
 }
@@ -135,8 +105,7 @@ TEST(ArrowSource, AFileWithAnyDamagedByteIsReadOrRefusedAndNeverReadOutside) {
       try {
         const SourcePtr source = source::arrow(path, {.columns = columns});
         ASSERT_LT(source->size(), 1000U) << "byte " << at;
-        for (const std::string& row : arrow_rows_of(*source))
-          refused += row.starts_with("fault") ? 1 : 0;
+        for (const std::string& row : rows_of(*source)) refused += row.starts_with("fault") ? 1 : 0;
       } catch (const Error&) {
         ++refused;
       } catch (const std::invalid_argument&) {

@@ -20,10 +20,12 @@
 #include "src/source/shards/shard_index.hpp"
 #include "tests/project_path.hpp"
 #include "tests/source/files.hpp"
+#include "tests/source/table_rows.hpp"
 
 namespace penstock {
 namespace {
 
+using test::rows_of;
 using test::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -50,42 +52,10 @@ std::vector<TableColumn> readable_columns(const fs::path& path) {
   const auto bytes = std::as_bytes(std::span(text));
   const auto footer = source::read_parquet_footer(bytes, bytes.size(), path.string());
   if (!footer) return {};
-  std::vector<TableColumn> columns;
-  for (const auto& name : source::list_parquet_columns(footer->schema).fields) {
-    for (const char* lengths : {"", " lengths"}) {
-      TableColumn column{.name = name.name,
-                         .column = name.name,
-                         .required = false,
-                         .lengths = *lengths == 0 ? "" : name.name + lengths};
-      try {
+  return test::readable_columns(
+      source::list_parquet_columns(footer->schema), [&](const TableColumn& column) {
         (void)source::resolve_parquet_columns(footer->schema, {{column}}, path.string());
-        columns.push_back(std::move(column));
-        break;
-      } catch (const std::exception&) {
-        continue;
-      }
-    }
-  }
-  return columns;
-}
-
-// A text for each row: its fields' bytes, or the fault's reason.
-std::vector<std::string> rows_of(const Source& source, std::uint64_t first = 0,
-                                 std::uint64_t step = 1) {
-  std::vector<std::string> rows(source.size());
-  Record record;
-  for (std::uint64_t i = 0; i < source.size(); ++i) {
-    const std::uint64_t row = (first + i * step) % source.size();
-    const Result<void> result = source.read(row, record);
-    std::string text = result ? "" : "fault: " + result.fault().reason;
-    for (std::size_t field = 0; result && field < record.size(); ++field) {
-      const auto bytes = record[field].bytes();
-      text += record[field].shape().to_string();
-      text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    }
-    rows[row] = std::move(text);
-  }
-  return rows;
+      });
 }
 
 TEST(ParquetSource, AllFixturesAreTheSameWithAnyCacheAndOrder) {

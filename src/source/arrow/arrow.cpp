@@ -263,8 +263,7 @@ class ArrowRows final : public Source {
   void make_fingerprint() {
     std::string text;
     for (const ArrowTableField& field : tables_.front().fields())
-      text += fmt::format("{} {} {} {} {};", field.spec.to_string(), field.column.column,
-                          field.column.required, field.column.default_value, field.column.lengths);
+      text += source::fingerprint_of(field);
     if (has_rows_)
       text +=
           hash_text({reinterpret_cast<const char*>(rows_.data()), rows_.size() * sizeof(rows_[0])});

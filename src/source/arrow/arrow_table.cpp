@@ -41,6 +41,7 @@ ArrowTable::ArrowTable(const std::string& path) : name_(path), mapped_(storage::
     } catch (const DataError& error) {
       throw_table_error(error.fault());
     }
+    is_packed_.push_back(located->compression != ArrowCompression::none);
     ends_.push_back(rows += index_->batches[batch].rows);
   }
   slots_ = std::make_unique<Slot[]>(ends_.size());
@@ -104,17 +105,15 @@ Result<ArrowOpenedPtr> ArrowTable::open(std::size_t batch, std::uint64_t table,
                                         ArrowBatchCache& cache) const {
   if (const ArrowOpened* const found = slots_[batch].opened.load(std::memory_order_acquire))
     return ArrowOpenedPtr(ArrowOpenedPtr(), found);
-  const auto located = columns_->locate(batch);
-  if (!located) return located.fault();
-  if (located->compression == ArrowCompression::none) {
-    auto made = open_columns(batch, *located);
+  if (!is_packed_[batch]) {
+    auto made = open_columns(batch);
     if (!made) return std::move(made.fault());
     return keep(batch, std::move(*made));
   }
   return cache.get(
       {table, batch},
       [&]() -> Result<ArrowOpenedPtr> {
-        auto made = open_columns(batch, *located);
+        auto made = open_columns(batch);
         if (!made) return std::move(made.fault());
         return std::make_shared<const ArrowOpened>(std::move(*made));
       },
@@ -134,12 +133,12 @@ ArrowOpenedPtr ArrowTable::keep(std::size_t batch, ArrowOpened opened) const {
   return {ArrowOpenedPtr(), kept};
 }
 
-Result<ArrowOpened> ArrowTable::open_columns(std::size_t batch, const ArrowBatch& located) const {
-  ArrowOpened made{.columns = {},
-                   .offset = located.body.begin,
-                   .stays = located.compression == ArrowCompression::none};
+Result<ArrowOpened> ArrowTable::open_columns(std::size_t batch) const {
+  const auto located = columns_->locate(batch);
+  if (!located) return located.fault();
+  ArrowOpened made{.columns = {}, .offset = located->body.begin, .stays = !is_packed_[batch]};
   for (const ArrowTableField& field : fields_) {
-    auto column = columns_->open(batch, located, field.top);
+    auto column = columns_->open(batch, *located, field.top);
     if (!column) return std::move(column.fault());
     made.columns.push_back(std::move(*column));
   }

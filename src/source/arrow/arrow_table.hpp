@@ -13,7 +13,7 @@
 #include "src/source/arrow/arrow_fields.hpp"
 #include "src/source/arrow/c_import.hpp"
 #include "src/source/arrow/columns.hpp"
-#include "src/source/parquet/page_cache.hpp"
+#include "src/source/page_cache.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock::source {
@@ -69,8 +69,7 @@ class ArrowTable {
       std::span<const std::byte> bytes) const noexcept;
 
  private:
-  [[nodiscard]] Result<ArrowOpened> open_columns(std::size_t batch,
-                                                 const ArrowBatch& located) const;
+  [[nodiscard]] Result<ArrowOpened> open_columns(std::size_t batch) const;
   [[nodiscard]] ArrowOpenedPtr keep(std::size_t batch, ArrowOpened opened) const;
 
   std::string name_;
@@ -89,6 +88,7 @@ class ArrowTable {
     ~Slot() { std::unique_ptr<const ArrowOpened>(opened.load()).reset(); }
   };
   std::unique_ptr<Slot[]> slots_;
+  std::vector<bool> is_packed_;  // of each batch of a file: compressed
   // Of a stream.
   ArrowFields schema_;
   std::vector<ArrowColumn> batches_;

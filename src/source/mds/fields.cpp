@@ -9,6 +9,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/source/arrays/columns.hpp"
+#include "src/source/tables/table_fields.hpp"
 
 namespace penstock::source {
 
@@ -150,22 +151,18 @@ std::vector<MdsField> resolve_mds_columns(const MdsColumns& all, std::span<const
                               describe_mds_columns(all.all())));
     fields.push_back(make_mds_field(all, std::move(column), *found, file));
   }
-  std::size_t at = 0;
+  std::vector<FieldSpec> specs;
   for (MdsField& field : fields) {
-    field.at = at;
-    at += field.column.lengths.empty() ? 1 : 2;
+    field.at = specs.size();
+    add_specs(field.spec, field.column.lengths, specs);
   }
-  require_names(specs_of_mds(fields));
+  require_names(specs);
   return fields;
 }
 
 std::vector<FieldSpec> specs_of_mds(std::span<const MdsField> fields) {
   std::vector<FieldSpec> specs;
-  for (const MdsField& field : fields) {
-    specs.push_back(field.spec);
-    if (!field.column.lengths.empty())
-      specs.push_back({field.column.lengths, DType::i64, {kDynamic}});
-  }
+  for (const MdsField& field : fields) add_specs(field.spec, field.column.lengths, specs);
   return specs;
 }
 

@@ -15,7 +15,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/source/mds/index_json.hpp"
-#include "src/source/parquet/page_cache.hpp"
+#include "src/source/page_cache.hpp"
 #include "src/storage/storage.hpp"
 
 namespace penstock::source {

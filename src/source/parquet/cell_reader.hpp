@@ -11,7 +11,7 @@
 #include <penstock/source/source.hpp>
 #include <penstock/source/tables.hpp>
 
-#include "src/source/parquet/page_cache.hpp"
+#include "src/source/page_cache.hpp"
 #include "src/source/parquet/table_cell.hpp"
 #include "src/source/parquet/table_file.hpp"
 #include "src/source/shards/shard_set.hpp"

@@ -147,11 +147,7 @@ class ParquetRows final : public Source {
 
   std::string fingerprint() const override {
     std::string fields;
-    for (const ParquetField& field : fields_) {
-      const TableColumn& column = field.column;
-      fields += fmt::format("{} {} {} {} {};", field.spec.to_string(), column.column,
-                            column.required, column.default_value, column.lengths);
-    }
+    for (const ParquetField& field : fields_) fields += source::fingerprint_of(field);
     return fmt::format("parquet({} rows in {} files, {})", size(), shards_.shards(),
                        shards_.hash(fields));
   }

@@ -205,10 +205,15 @@ void require_same_field(const TableField& own, const TableField& field, const st
                   file, field.column.column, describe(own), first_file, describe(field)));
 }
 
-void add_specs(const TableField& field, std::vector<FieldSpec>& specs) {
-  specs.push_back(field.spec);
-  if (!field.column.lengths.empty())
-    specs.push_back({field.column.lengths, DType::i64, {kDynamic}});
+std::string fingerprint_of(const TableField& field) {
+  const TableColumn& column = field.column;
+  return fmt::format("{} {} {} {} {};", field.spec.to_string(), column.column, column.required,
+                     column.default_value, column.lengths);
+}
+
+void add_specs(const FieldSpec& field, const std::string& lengths, std::vector<FieldSpec>& specs) {
+  specs.push_back(field);
+  if (!lengths.empty()) specs.push_back({lengths, DType::i64, {kDynamic}});
 }
 
 std::vector<std::string> huggingface_class_names(const std::string* text,

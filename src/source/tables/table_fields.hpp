@@ -76,8 +76,14 @@ struct TableField {
 void require_same_field(const TableField& own, const TableField& field, const std::string& file,
                         const std::string& first_file);
 
-/// Adds what a record has of a field: the field itself, and its lengths where it has any.
-void add_specs(const TableField& field, std::vector<FieldSpec>& specs);
+/// Adds what a record has of a field: the field itself, and its lengths where `lengths` names them.
+void add_specs(const FieldSpec& field, const std::string& lengths, std::vector<FieldSpec>& specs);
+inline void add_specs(const TableField& field, std::vector<FieldSpec>& specs) {
+  add_specs(field.spec, field.column.lengths, specs);
+}
+
+/// What a fingerprint has of a field.
+[[nodiscard]] std::string fingerprint_of(const TableField& field);
 
 /// The field whose lengths are those of the rows, for pack() and the like: the first list of numbers, else the only field
 /// of shape [?]. None: no such field.

@@ -1,5 +1,5 @@
 // What PageCache keeps of pages within its budget.
-#include "src/source/parquet/page_cache.hpp"
+#include "src/source/page_cache.hpp"
 
 #include <cstdint>
 #include <memory>

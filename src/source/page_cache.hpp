@@ -1,4 +1,4 @@
-// source/parquet/page_cache: decoded pages that several rows need, the last used of them within a budget.
+// source/page_cache: what was decoded or decompressed for rows that later rows need, too; the last used of it within a budget.
 #pragma once
 
 #include <cstdint>
