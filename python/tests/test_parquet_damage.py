@@ -83,6 +83,39 @@ def test_numbers_around_a_damaged_header_are_read(tmp_path, with_index):
     assert bad[-1] < first + 200 if with_index else bad[-1] == count - 1
 
 
+@pytest.mark.parametrize("with_index", [True, False])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("kind", ["number", "null", "list"])
+def test_no_bit_of_a_header_moves_rows(tmp_path, kind, version, with_index):
+    path = tmp_path / "t.parquet"
+    count = 200
+    values = [row * 1_000_003 for row in range(count)]
+    if kind == "null":
+        values = [None if row % 7 == 3 else value for row, value in enumerate(values)]
+    if kind == "list":
+        values = [[value] * (1 + row % 3) for row, value in enumerate(values)]
+    of_list = pa.list_(pa.int64()) if kind == "list" else pa.int64()
+    write(path, {"x": (of_list, values)}, compression="none", use_dictionary=False, data_page_size=100, write_batch_size=20,
+          write_page_index=with_index, write_statistics=False, write_page_checksum=True, data_page_version=version)
+    column = ps.TableColumn("x", required=False, **({} if kind == "list" else {"default_value": -1}))
+    good = path.read_bytes()
+    page = good.index((100 * 1_000_003).to_bytes(8, "little"))
+    seen = set()
+    for at in range(page - 64, page):
+        for bit in range(8):
+            path.write_bytes(good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1:])
+            try:
+                data = ps.parquet(path, columns=[column], index_location="memory")
+            except ps.Error:
+                seen.add("refused")
+                continue
+            rows = rows_of(data, "x", count, most=3 if kind == "list" else None)[0]
+            for row, value in rows.items():
+                assert value == (-1 if values[row] is None else values[row]), (at - page, bit, row)
+            seen.add(len(rows) == count)
+    assert False in seen
+
+
 @pytest.mark.parametrize("in_header", [True, False])
 def test_what_is_wrong_with_a_page_is_found_out_once(tmp_path, in_header):
     path = tmp_path / "t.parquet"

@@ -75,8 +75,7 @@ void refuse_positions(const plan::Plan& plan, ShardPolicy shards, std::uint32_t 
   for (const plan::PlanPtr& part : plan.parts()) refuse_positions(*part, shards, groups);
   for (const plan::Operation& operation : plan.operations()) {
     if (std::holds_alternative<plan::Batch>(operation)) return;
-    if (!plan::traits_of(operation).selects && !std::holds_alternative<plan::Sample>(operation))
-      continue;
+    if (!plan::traits_of(operation).counts_all) continue;
     throw std::invalid_argument(fmt::format(
         "{} goes by positions among all samples, and each of {} orders would have a shard of them: "
         "choose the mode one and another split than shard_early, or select what is read, by filter "

@@ -92,6 +92,18 @@ namespace penstock::order {
 [[nodiscard]] OrderPtr shuffle_window(OrderPtr input, RandomKey key, std::uint64_t buffer,
                                       bool reshuffle = true);
 
+/// Whole chunks of the input in a random order; in each of them positions stay in their order. Chunk k has the positions from
+/// `begins`[k] to the next one's begin. With `reshuffle` each iteration has its own order.
+///
+///   shuffle_chunks(range(5), {0, 2, 3})  ==  2 0 1 3 4, or another order of 0 1, 2 and 3 4
+///
+/// Units   a cursor holds 16 bytes a chunk
+/// Errors  std::invalid_argument  an endless input, or a stream; begins that do not ascend from 0, or that are not below the
+///                                input's size
+[[nodiscard]] OrderPtr shuffle_chunks(OrderPtr input,
+                                      std::shared_ptr<const std::vector<std::uint64_t>> begins,
+                                      RandomKey key, bool reshuffle = true);
+
 /// The input's positions `positions`[0], `positions`[1], …; each may come any number of times. If
 /// one comes more than once, every sample's draw is 1 + its position in the list, whatever the
 /// input had; else draws stay as they are. Holds 8 bytes a position.

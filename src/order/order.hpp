@@ -10,7 +10,7 @@
 // beforehand, and they come once.
 //
 // Start here, then operations.hpp; one file a verb: range, arrivals, take, skip, shard, repeat, repeat_each, shuffle,
-// shuffle_window, pick, sample, concatenate, mix.
+// shuffle_window, shuffle_chunks, pick, sample, concatenate, mix.
 #pragma once
 
 #include <cstddef>

@@ -121,6 +121,7 @@ bool is_random(const Plan& plan) {
   const auto draws = [](const Operation& operation) {
     if (const Batch* batch = std::get_if<Batch>(&operation)) return batch->has_buckets();
     return std::holds_alternative<Shuffle>(operation) ||
+           std::holds_alternative<ShuffleChunks>(operation) ||
            std::holds_alternative<Sample>(operation) || std::holds_alternative<Mix>(operation);
   };
   if (plan.stream() != nullptr || std::ranges::any_of(plan.operations(), draws) ||

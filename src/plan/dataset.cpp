@@ -95,6 +95,10 @@ Dataset Dataset::shuffle(const ShuffleOptions& options) const {
   return Dataset(plan_->with(plan::Shuffle{options}));
 }
 
+Dataset Dataset::shuffle_chunks(const ShuffleChunksOptions& options) const {
+  return Dataset(plan_->with(plan::ShuffleChunks{options, {}}));
+}
+
 Dataset Dataset::repeat(std::optional<std::int64_t> times) const {
   return Dataset(plan_->with(plan::Repeat{times}));
 }

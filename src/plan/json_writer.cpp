@@ -61,6 +61,12 @@ class Writer {
   Json operator()(const Zip& zip) const { return datasets(zip.datasets); }
 
   Json operator()(const Filter& filter) const { return {{"kept", list(*filter.kept)}}; }
+  Json operator()(const ShuffleChunks& shuffle) const {
+    Json json = write_json(shuffle);
+    // A fingerprint need not say how records are divided into chunks.
+    if (purpose_ == Purpose::identity) json["chunks"] = summary_of(*shuffle.begins);
+    return json;
+  }
   Json operator()(const Select& select) const { return {{"positions", list(*select.positions)}}; }
   Json operator()(const Sample& sample) const {
     Json json = {{"weights", list(*sample.weights)}};

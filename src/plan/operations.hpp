@@ -50,6 +50,8 @@ concept OnPositions = requires(const Kind& kind, order::OrderPtr input, const Ke
 struct Traits {
   /// Settles which samples there are at all, whatever the epoch.
   bool selects = false;
+  /// Goes by positions among all samples, as all that select do: a shard of the samples has others.
+  bool counts_all = selects;
   /// What it does to the batches of several passes, if it comes after batch.
   enum class OfPasses {
     keeps,     ///< nothing that moves one out of its pass
@@ -129,6 +131,23 @@ struct Shuffle {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Shuffle& operation) {
+  visit_fields(visit, operation.options);
+}
+
+struct ShuffleChunks {
+  static constexpr const char* kName = "shuffle_chunks";
+  static constexpr Traits kTraits{
+      .counts_all = true, .of_passes = Traits::OfPasses::shuffles, .needs_all_samples = true};
+  ShuffleChunksOptions options;
+  List<std::uint64_t> begins;  // positions at which chunks begin; made by Plan::with
+
+  [[nodiscard]] order::OrderPtr apply(order::OrderPtr input, const KeyOfSeed& key) const {
+    return order::shuffle_chunks(std::move(input), begins, key(options.seed),
+                                 options.reshuffle_each_epoch);
+  }
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ShuffleChunks& operation) {
   visit_fields(visit, operation.options);
 }
 
@@ -225,7 +244,8 @@ struct Select {
 
 struct Sample {
   static constexpr const char* kName = "sample";
-  static constexpr Traits kTraits{.of_passes = Traits::OfPasses::picks, .needs_all_samples = true};
+  static constexpr Traits kTraits{
+      .counts_all = true, .of_passes = Traits::OfPasses::picks, .needs_all_samples = true};
   List<double> weights;
   SampleOptions options;
 
@@ -304,9 +324,9 @@ void visit_fields(Visitor& visit, Prefetch& operation) {
   visit_fields(visit, operation.options);
 }
 
-using Operation =
-    std::variant<Read, ReadStream, Mix, Concatenate, Zip, Filter, Seed, Shuffle, Repeat, RepeatEach,
-                 Take, Skip, Shard, Select, Sample, Map, Batch, TransformOnDevice, Prefetch>;
+using Operation = std::variant<Read, ReadStream, Mix, Concatenate, Zip, Filter, Seed, Shuffle,
+                               ShuffleChunks, Repeat, RepeatEach, Take, Skip, Shard, Select, Sample,
+                               Map, Batch, TransformOnDevice, Prefetch>;
 
 template <class... Functions>
 struct Overloaded : Functions... {

@@ -5,6 +5,7 @@
 
 #include "src/plan/buckets.hpp"
 #include "src/plan/check.hpp"
+#include "src/plan/chunks.hpp"
 
 namespace penstock::plan {
 
@@ -17,6 +18,8 @@ PlanPtr Plan::starting_with(Operation input) {
 
 PlanPtr Plan::with(Operation operation) const {
   check_before(*this, operation);
+  if (ShuffleChunks* const shuffle = std::get_if<ShuffleChunks>(&operation))
+    shuffle->begins = std::make_shared<const std::vector<std::uint64_t>>(find_chunks(*this));
   if (Batch* const batch = std::get_if<Batch>(&operation)) sort_samples(*this, *batch);
   auto plan = std::make_shared<Plan>(*this);
   plan->operations_.push_back(std::move(operation));
@@ -72,6 +75,9 @@ std::optional<std::uint64_t> Plan::seed() const {
                             if (mix.options.seed) seed = mix.options.seed;
                           },
                           [&](const Shuffle& shuffle) {
+                            if (!seed) seed = shuffle.options.seed;
+                          },
+                          [&](const ShuffleChunks& shuffle) {
                             if (!seed) seed = shuffle.options.seed;
                           },
                           [&](const Sample& sample) {

@@ -53,6 +53,19 @@ class PageCache {
     return made;
   }
 
+  /// What is kept for the key, after it was made, if another thread makes it just now; else null.
+  [[nodiscard]] std::shared_ptr<const T> peek(const Key& key) {
+    std::shared_ptr<Entry> entry;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = all_.find(key);
+      if (found == all_.end()) return nullptr;
+      entry = found->second.entry;
+    }
+    const std::lock_guard making(entry->mutex);
+    return entry->value;
+  }
+
   /// Makes it again the next time, unless another has been made already. Those that hold it keep it.
   void forget(const Key& key, const std::shared_ptr<const T>& value) {
     const std::lock_guard lock(mutex_);

@@ -87,6 +87,7 @@ class Renamed final : public Composite {
   }
   std::uint64_t files() const noexcept override { return source_->files(); }
   std::uint64_t file_of(std::uint64_t number) const override { return source_->file_of(number); }
+  std::vector<std::uint64_t> chunks() const override { return source_->chunks(); }
   bool is_blocking() const noexcept override { return source_->is_blocking(); }
   int max_concurrent_reads() const noexcept override { return source_->max_concurrent_reads(); }
   std::span<const std::string> class_names() const noexcept override {

@@ -191,6 +191,16 @@ class Zip final : public Composite {
   std::uint64_t file_of(std::uint64_t number) const override {
     return sources_.front()->file_of(number);
   }
+  // Those of the first source that has some.
+  std::vector<std::uint64_t> chunks() const override {
+    for (const SourcePtr& source : sources_) {
+      std::vector<std::uint64_t> begins = source->chunks();
+      if (begins.empty()) continue;
+      begins.erase(std::ranges::lower_bound(begins, size_), begins.end());
+      return begins;
+    }
+    return {};
+  }
   std::span<const std::string> class_names() const noexcept override {
     if (labelled_) return labelled_->class_names();
     const auto named = std::ranges::find_if(

@@ -88,7 +88,12 @@ class RandomPlan {
     const auto size = dataset_->size();
     const RandomKey key(seed_, operation_);
     const bool reshuffle = below(3) != 0;
-    switch (below(9)) {
+    const std::uint64_t op = below(10);
+    // Only these keep the samples the same in every epoch, which shuffle_chunks needs.
+    const bool selects = op <= 2 || op == 8;
+    if (op == 9 && !is_fixed_) return;
+    is_fixed_ = is_fixed_ && selects;
+    switch (op) {
       case 0:
         return add(&Dataset::take, reference::take, below(150));
       case 1:
@@ -131,6 +136,15 @@ class RandomPlan {
         dataset_ = dataset_->sample(std::vector<double>(*size, 1),
                                     {.count = count, .reshuffle_each_epoch = reshuffle});
         model_ = reference::sample(model_, count, key, reshuffle);
+        break;
+      }
+      case 9: {
+        dataset_ = dataset_->shuffle_chunks({.reshuffle_each_epoch = reshuffle});
+        const auto chunk_of = [begins = source_->chunks()](std::uint64_t number) {
+          return static_cast<std::uint64_t>(std::ranges::upper_bound(begins, number) -
+                                            begins.begin());
+        };
+        model_ = reference::shuffle_chunks(model_, chunk_of, key, reshuffle);
         break;
       }
       default: {
@@ -190,6 +204,7 @@ class RandomPlan {
   std::mt19937_64 random_;
   std::uint64_t seed_;
   bool any_world_;
+  bool is_fixed_ = true;  // samples and their order are the same in every epoch, so far
   std::shared_ptr<FakeSource> source_;
   std::optional<Dataset> dataset_;
   Model model_;

@@ -138,6 +138,26 @@ inline Model shuffle(Model input, RandomKey key, bool reshuffle) {
   };
 }
 
+/// Runs of samples with the same `chunk_of`, in a random order.
+template <class ChunkOf>
+Model shuffle_chunks(Model input, ChunkOf chunk_of, RandomKey key, bool reshuffle) {
+  return [=](std::uint32_t iteration, std::uint64_t limit) {
+    std::vector<Samples> chunks;
+    std::optional<std::uint64_t> last;
+    for (const SampleId& sample : input(iteration, 1'000'000)) {
+      const std::uint64_t chunk = chunk_of(sample.number);
+      if (last != chunk) chunks.emplace_back();
+      last = chunk;
+      chunks.back().push_back(sample);
+    }
+    Samples out;
+    for (const std::uint64_t k : permutation(chunks.size(), key, reshuffle ? iteration : 0))
+      for (const SampleId& sample : chunks[k])
+        if (out.size() < limit) out.push_back(sample);
+    return out;
+  };
+}
+
 /// The 64 random bits that a window or a sample has for a position.
 inline std::uint64_t window_draw(const RandomKey& key, std::uint32_t iteration,
                                  std::uint64_t position) {

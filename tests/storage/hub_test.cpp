@@ -159,9 +159,12 @@ TEST(HubAnswers, HeadersSayTheNextPageAndHowLongToWait) {
   EXPECT_EQ(next_page_query("<https://h/api?cursor=a,b&limit=3>; rel=\"next\""),
             "cursor=a,b&limit=3");
   EXPECT_EQ(next_page_query("<https://h/?a=1>; rel=\"prev\", <https://h/?a=3#x>; rel=next"), "a=3");
-  for (const char* none : {"", "x", "<https://h/?a", "<https://h/>; rel=\"next\"",
-                           "<https://h/?a=1>; rel=\"last\"", "<https://h/?a=\r\n1>; rel=\"next\""})
+  for (const char* none :
+       {"", "x", "<https://h/?a", "<https://h/?a=1>; rel=\"last\"", "<https://h>; rel=preconnect"})
     EXPECT_EQ(next_page_query(none), "") << none;
+  for (const char* useless : {"<https://h/>; rel=\"next\"", "<https://h/?a=\r\n1>; rel=\"next\"",
+                              "<https://h/?a=1; rel=\"next\""})
+    EXPECT_EQ(next_page_query(useless), std::nullopt) << useless;
   const auto wait = [](std::map<std::string, std::string, std::less<>> headers) {
     return seconds_to_wait({.status = 429, .headers = std::move(headers)});
   };
@@ -312,6 +315,25 @@ TEST_F(Hub, ASignedUrlIsUsedUntilItIsRefusedAndNeverShown) {
                                            HasSubstr(cdn_.endpoint()), Not(HasSubstr("s1"))));
 }
 
+TEST_F(Hub, ASignedUrlOfAServerThatFailsIsAskedForAnew) {
+  const HubStore hub = store();
+  EXPECT_EQ(*read(hub, 0, 1), "0");
+  change_cdn_ = [](const std::string& request) -> std::string {
+    return request.find("Signature=s1") == std::string::npos
+               ? ""
+               : answer("503 Service Unavailable", "");
+  };
+  change_hub_ = [&](const std::string& request) -> std::string {
+    return request.find("/resolve/") == std::string::npos
+               ? ""
+               : answer("302 Found",
+                        fmt::format("Location: {}/a?Signature=s2\r\n", cdn_.endpoint()));
+  };
+  EXPECT_EQ(*read(hub, 1, 1), "1");
+  EXPECT_EQ(*read(hub, 2, 1), "2");
+  EXPECT_EQ(asked_hub_.size(), 3U);
+}
+
 TEST_F(Hub, RedirectsThatLeadNowhereAreFaults) {
   std::string location;
   change_hub_ = [&](const std::string& request) -> std::string {
@@ -397,6 +419,41 @@ TEST_F(Hub, WhatItSaysIsShownShortWithoutControlCharactersAndWithoutTheToken) {
   EXPECT_THAT(result.fault().reason,
               AllOf(HasSubstr("status 418"), HasSubstr("*** \\x1b[2J"), HasSubstr("mmm ..."),
                     Not(HasSubstr(kToken)), Not(HasSubstr(clear))));
+}
+
+TEST_F(Hub, NoPartOfTheTokenIsShownWhereATextIsCut) {
+  for (const std::size_t before : {281U, 285U, 295U, 299U, 300U}) {
+    change_hub_ = [&](const std::string&) {
+      return answer("403 Forbidden", "",
+                    fmt::format(R"({{"error":"{}{}"}})", std::string(before, 'm'), kToken));
+    };
+    const auto result = store().stat(name_);
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.fault().reason,
+                AllOf(HasSubstr("mmm"), Not(HasSubstr(std::string(kToken).substr(0, 1 + 3)))));
+  }
+}
+
+TEST_F(Hub, APageThatCannotBeAskedForIsAnError) {
+  std::string links;
+  change_hub_ = [&](const std::string& request) -> std::string {
+    if (request.find("/tree/") == std::string::npos) return "";
+    if (request.find("cursor=2") != std::string::npos)
+      return answer("200 OK", "", R"([{"type":"file","oid":"2","size":1,"path":"b"}])");
+    return answer("200 OK", links, R"([{"type":"file","oid":"1","size":1,"path":"a"}])");
+  };
+  const auto count = [&] {
+    int files = 0;
+    store().list(parse_object_url("hf://datasets/o/n"), true, [&](ListedObject&&) {
+      ++files;
+      return true;
+    });
+    return files;
+  };
+  links = "Link: <http://x/?cursor=2>; rel=\"next\"\r\nLink: <http://cdn>; rel=\"preconnect\"\r\n";
+  EXPECT_EQ(count(), 2);
+  links = "Link: <http://x/>; rel=\"next\"\r\n";
+  EXPECT_THAT(count, ThrowsMessage<Error>(HasSubstr("names a next page of its list that cannot")));
 }
 
 TEST_F(Hub, ListsThatGoInCirclesOrLeadOutOfTheFolderEnd) {

@@ -93,6 +93,20 @@ class Dataset {
   ///
   /// Errors  std::invalid_argument  buffer = 0, or a whole shuffle of an endless plan
   [[nodiscard]] Dataset shuffle(const ShuffleOptions& options = {}) const;
+  /// Puts the source's chunks (Source::chunks) in a random order, and leaves the samples of each in their order: for compressed
+  /// tables that are larger than their cache, of which a whole shuffle decodes a page again for each row. Shuffle with a buffer
+  /// behind it, which mixes the samples of several chunks:
+  ///
+  ///   parquet("train/*.parquet").shuffle_chunks().shuffle({.buffer = 10'000})
+  ///
+  /// A chunk are samples that follow each other and whose records are in one chunk of their source: a page of the column of a
+  /// Parquet file that has most bytes in pages which are decoded as a whole, a batch of an Arrow file, a shard of a tar,
+  /// TFRecord or MDS data set. It comes before every operation that changes the samples or their order from epoch to epoch.
+  ///
+  /// Memory  8 bytes a chunk, and 16 more in each loader
+  /// Errors  std::invalid_argument  no source of the plan has chunks; a stream; an operation before it that has another order in
+  ///                                each epoch, or batch
+  [[nodiscard]] Dataset shuffle_chunks(const ShuffleChunksOptions& options = {}) const;
   /// Passes over the samples `times` times, by default endlessly. After batch, every pass has its own remainder.
   [[nodiscard]] Dataset repeat(std::optional<std::int64_t> times = {}) const;
   /// Repeats every sample `times` times in a row, each time with random numbers of its own (SampleId::draw), so with another

@@ -69,6 +69,18 @@ void visit_fields(Visitor& visit, ShuffleOptions& options) {
   visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
 }
 
+/// For Dataset::shuffle_chunks.
+struct ShuffleChunksOptions {
+  std::optional<std::uint64_t> seed{};  ///< as in ShuffleOptions, here and below
+  bool reshuffle_each_epoch = true;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ShuffleChunksOptions& options) {
+  visit("seed", options.seed);
+  visit("reshuffle_each_epoch", options.reshuffle_each_epoch);
+}
+
 /// For Dataset::sample.
 struct SampleOptions {
   std::optional<std::uint64_t>

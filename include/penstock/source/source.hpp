@@ -263,6 +263,9 @@ class Source {
   [[nodiscard]] virtual std::uint64_t files() const noexcept { return size(); }
   /// Which of the files() record `number` lies in.
   [[nodiscard]] virtual std::uint64_t file_of(std::uint64_t number) const { return number; }
+  /// Numbers of the records at which chunks begin, ascending from 0: records that follow each other and cost less to read in this
+  /// order than in any other, such as those of one page that is decoded as a whole. The same at every call. Empty: it has none.
+  [[nodiscard]] virtual std::vector<std::uint64_t> chunks() const { return {}; }
   /// Whether reads may wait for a disk or a network, so that it pays to read ahead of decoding.
   [[nodiscard]] virtual bool is_blocking() const noexcept { return false; }
   /// How many reads at once the storage is good for; what the loader takes for io_threads by

@@ -157,6 +157,17 @@ class ArrowRows final : public Source {
     return found;
   }
 
+  std::vector<std::uint64_t> chunks() const override {
+    std::vector<std::uint64_t> begins;
+    std::pair<std::size_t, std::size_t> last;
+    for (std::uint64_t number = 0; number < size_;) {
+      const Place at = place(number);
+      if (number == 0 || last != std::pair(at.table, at.batch)) begins.push_back(number);
+      last = {at.table, at.batch};
+      number += has_rows_ ? 1 : tables_[at.table].rows_of(at.batch) - at.row;
+    }
+    return begins;
+  }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::span<const std::string> class_names() const noexcept override { return class_names_; }
   std::string fingerprint() const override { return fingerprint_; }

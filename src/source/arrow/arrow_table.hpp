@@ -59,6 +59,9 @@ class ArrowTable {
     std::uint64_t row = 0;  ///< in its batch
   };
   [[nodiscard]] Place place(std::uint64_t row) const noexcept;
+  [[nodiscard]] std::uint64_t rows_of(std::size_t batch) const noexcept {
+    return ends_[batch] - (batch == 0 ? 0 : ends_[batch - 1]);
+  }
   /// A batch's columns. Those that are compressed are kept in `cache`, under the number that the table has there.
   ///
   /// Errors  a fault  the batch is damaged

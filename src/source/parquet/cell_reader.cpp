@@ -14,6 +14,8 @@ namespace penstock::source {
 namespace {
 
 constexpr std::uint64_t kDamageBytes = std::uint64_t{1} << 20;  // of faults that are kept
+// Of what is known of pages that are not: about 2 KB of one of 10 MB.
+constexpr std::uint64_t kBlocksBytes = std::uint64_t{32} << 20;
 
 std::uint64_t bytes_of(const Fault& fault) noexcept {
   return sizeof fault + fault.reason.size() + fault.file.size();
@@ -29,7 +31,16 @@ ParquetCellReader::ParquetCellReader(const ShardSet& shards,
       max_record_bytes_(options.max_record_bytes),
       pages_(options.page_cache_bytes - options.page_cache_bytes / 4),
       dictionaries_(options.page_cache_bytes / 4),
+      blocks_(kBlocksBytes),
       damage_(kDamageBytes) {}
+
+std::shared_ptr<const SnappyBlocks> ParquetCellReader::find_blocks(const ParquetCellPlace& at,
+                                                                   std::uint64_t page) const {
+  if (files_[at.shard].chunk(at.field, at.place.group).codec != ParquetCodec::snappy)
+    return nullptr;
+  auto blocks = blocks_.peek({at.shard, page});
+  return blocks == nullptr || pages_.peek({at.shard, page}) != nullptr ? nullptr : blocks;
+}
 
 Result<ParquetCell> ParquetCellReader::read(const ParquetCellPlace& at, std::uint64_t number,
                                             Record& record) const {
@@ -110,13 +121,25 @@ Result<ParquetCellReader::DecodedPtr<ParquetPageRows>> ParquetCellReader::decode
   }
   auto bytes = read_page(at, page, record);
   if (!bytes) return std::move(bytes.fault());
-  auto rows = decode_indexed_page(file.leaf(at.field), file.chunk(at.field, at.place.group), page,
-                                  std::move(*bytes), dictionary.get(), shards_.path(at.shard));
+  const std::shared_ptr<const std::byte[]> stored = *bytes;
+  const ParquetChunk& chunk = file.chunk(at.field, at.place.group);
+  auto rows = decode_indexed_page(file.leaf(at.field), chunk, page, std::move(*bytes),
+                                  dictionary.get(), shards_.path(at.shard));
   if (rows && rows->values().width != file.field(at.field).file_width)
     rows = TableRow::fault(
         page.begin,
         fmt::format("a page has values of {} bytes, and its column of {}: the file {}",
                     rows->values().width, file.field(at.field).file_width, kDamagedOrChanged));
+  if (!rows) return decoded(std::move(rows));
+  auto blocks = find_snappy_blocks(file.leaf(at.field), chunk, page,
+                                   {stored.get(), static_cast<std::size_t>(page.bytes)}, *rows);
+  if (blocks)
+    (void)blocks_.get(
+        {at.shard, number},
+        [&]() -> Result<std::shared_ptr<const SnappyBlocks>> {
+          return std::make_shared<const SnappyBlocks>(std::move(*blocks));
+        },
+        [](const SnappyBlocks& kept) -> CachedBytes { return {kept.memory_bytes()}; });
   return decoded(std::move(rows));
 }
 

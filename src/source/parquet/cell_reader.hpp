@@ -12,6 +12,7 @@
 #include <penstock/source/tables.hpp>
 
 #include "src/source/page_cache.hpp"
+#include "src/source/parquet/snappy_blocks.hpp"
 #include "src/source/parquet/table_cell.hpp"
 #include "src/source/parquet/table_file.hpp"
 #include "src/source/shards/shard_set.hpp"
@@ -40,6 +41,10 @@ class ParquetCellReader {
   /// Errors  a fault  a page is damaged or missing, or a list has more than options.max_record_bytes
   [[nodiscard]] Result<ParquetCell> read(const ParquetCellPlace& at, std::uint64_t page,
                                          Record& record) const;
+  /// Where a row's value lies in the blocks of its page, if the page is not in memory, and was before: its value can be read
+  /// without the rest of it. Null otherwise.
+  [[nodiscard]] std::shared_ptr<const SnappyBlocks> find_blocks(const ParquetCellPlace& at,
+                                                                std::uint64_t page) const;
   /// Why the index has no page for a row, or for what it goes on with. The column's pages are looked at again, once for all
   /// rows of a row group.
   [[nodiscard]] Fault missing_page(const ParquetCellPlace& at) const;
@@ -78,7 +83,8 @@ class ParquetCellReader {
   std::uint64_t max_record_bytes_;
   mutable PageCache<Decoded<ParquetPageRows>> pages_;
   mutable PageCache<Decoded<ParquetValues>> dictionaries_;
-  mutable PageCache<Fault> damage_;  // of the column chunks that have some
+  mutable PageCache<SnappyBlocks> blocks_;  // of pages that were decoded
+  mutable PageCache<Fault> damage_;         // of the column chunks that have some
 };
 
 }  // namespace penstock::source

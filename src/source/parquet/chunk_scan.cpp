@@ -62,6 +62,7 @@ class ChunkScanner {
       scan();
     } catch (const DataError& error) {
       pages_.fault = error.fault();
+      if (is_count_wrong_) keep_proven_pages();
       if (!chunk_.is_encrypted && chunk_.other_file.empty()) scan_behind_damage();
     }
     return std::move(pages_);
@@ -78,17 +79,39 @@ class ChunkScanner {
     std::uint64_t at = chunk_.pages.begin;
     while (slots_ < chunk_.values) {
       if (at >= chunk_.pages.end())
-        throw_parquet_damage(origin, at - origin.offset,
-                             fmt::format("expected {} values in column '{}', and found {}",
-                                         chunk_.values, leaf_.path, slots_));
+        fail_count(at, fmt::format("expected {} values in column '{}', and found {}", chunk_.values,
+                                   leaf_.path, slots_));
       ParquetPage page = header_at(at);
       at = page.end();
       add(page);
     }
     if (rows_found_ != rows_)
-      throw_parquet_damage(origin, 0,
-                           fmt::format("expected {} rows in column '{}', and found {}", rows_,
-                                       leaf_.path, rows_found_));
+      fail_count(chunk_.pages.begin, fmt::format("expected {} rows in column '{}', and found {}",
+                                                 rows_, leaf_.path, rows_found_));
+  }
+
+  [[noreturn]] void fail_count(std::uint64_t offset, const std::string& what) {
+    is_count_wrong_ = true;
+    throw_parquet_damage({.file = file_, .offset = offset}, 0, what);
+  }
+
+  // Any page before may have the wrong count, which moves the rows of all behind it: only those are kept that the OffsetIndex
+  // says, too.
+  void keep_proven_pages() {
+    read_own_places();
+    std::size_t proven = 0;
+    while (proven < std::min(pages_.data.size(), places_.size()) &&
+           pages_.data[proven].offset == places_[proven].offset &&
+           pages_.data[proven].first_row == places_[proven].first_row &&
+           pages_.data[proven].rows == rows_at_place(proven))
+      ++proven;
+    pages_.data.resize(proven);
+    rows_found_ = proven == 0 ? 0 : pages_.data.back().first_row + pages_.data.back().rows;
+  }
+
+  [[nodiscard]] std::uint64_t rows_at_place(std::size_t number) const {
+    const std::uint64_t next = number + 1 < places_.size() ? places_[number + 1].first_row : rows_;
+    return next - places_[number].first_row;
   }
 
   // The damage is in the page behind those that were found.
@@ -111,12 +134,11 @@ class ChunkScanner {
 
   ParquetPage page_at_place(std::size_t number) {
     const ParquetPagePlace& place = places_[number];
-    const std::uint64_t next = number + 1 < places_.size() ? places_[number + 1].first_row : rows_;
     ParquetPage page{.offset = place.offset, .header = {}, .first_row = place.first_row};
     const auto header = parquet_result([&] { return header_at(place.offset).header; });
     const bool is_data = header && (header->kind == ParquetPageKind::data ||
                                     header->kind == ParquetPageKind::data_v2);
-    const std::uint64_t rows = next - place.first_row;
+    const std::uint64_t rows = rows_at_place(number);
     page.is_damaged = !is_data ||
                       std::uint64_t{header->header_bytes} + header->packed_bytes != place.bytes ||
                       (leaf_.max_repetition == 0 && header->values != rows);
@@ -168,16 +190,14 @@ class ChunkScanner {
         break;
     }
     if (page.header.values > chunk_.values - slots_)
-      throw_parquet_damage(origin, 0,
-                           fmt::format("expected {} values in column '{}', and found more",
-                                       chunk_.values, leaf_.path));
+      fail_count(page.offset, fmt::format("expected {} values in column '{}', and found more",
+                                          chunk_.values, leaf_.path));
     page.first_slot = slots_;
     page.first_row = rows_found_;
     page.rows = count_rows(page);
     if (page.rows > rows_ - rows_found_)
-      throw_parquet_damage(
-          origin, 0,
-          fmt::format("expected {} rows in column '{}', and found more", rows_, leaf_.path));
+      fail_count(page.offset,
+                 fmt::format("expected {} rows in column '{}', and found more", rows_, leaf_.path));
     slots_ += page.header.values;
     rows_found_ += page.rows;
     pages_.data.push_back(page);
@@ -220,8 +240,7 @@ class ChunkScanner {
       places_.clear();
       return std::nullopt;
     }
-    const std::uint64_t next = number + 1 < places_.size() ? places_[number + 1].first_row : rows_;
-    return next - place.first_row;
+    return rows_at_place(number);
   }
 
   // Nothing is lost with a damaged index: it says what the pages do.
@@ -240,6 +259,8 @@ class ChunkScanner {
   ParquetPages pages_;
   std::uint64_t slots_ = 0;
   std::uint64_t rows_found_ = 0;
+  bool is_count_wrong_ =
+      false;  // the pages together have other values or rows than the footer says
   bool places_read_ = false;
   std::vector<ParquetPagePlace> places_;
 };

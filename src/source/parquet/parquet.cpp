@@ -138,6 +138,15 @@ class ParquetRows final : public Source {
     return page && index.page(*page).kind == IndexedPage::Kind::ranges ? of_null : std::nullopt;
   }
 
+  std::vector<std::uint64_t> chunks() const override {
+    std::vector<std::uint64_t> begins;
+    std::uint64_t first_row = 0;
+    for (std::size_t shard = 0; shard < files_.size(); ++shard) {
+      files_[shard].add_chunks(shards_.index(shard), first_row, begins);
+      first_row += shards_.index(shard).records();
+    }
+    return begins;
+  }
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
     return shards_.is_remote() ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
@@ -252,6 +261,8 @@ class ParquetRows final : public Source {
       if (!member) return set_null(reading, page.begin, out);
       return read_range(reading, *member, out);
     }
+    if (const auto blocks = cells_.find_blocks(reading, *number))
+      return read_in_blocks(reading, page, *blocks, out);
     Result<ParquetCell> cell = cells_.read(reading, *number, out.record());
     if (!cell) return std::move(cell.fault());
     const ParquetField& field = file.field(reading.field);
@@ -267,6 +278,37 @@ class ParquetRows final : public Source {
     return set_numbers(reading, *cell, out);
   }
 
+  // The value lies in blocks of a page that are decompressed alone.
+  Result<void> read_in_blocks(const Reading& reading, const IndexedPage& page,
+                              const source::SnappyBlocks& blocks, TableRow& out) const {
+    const source::ParquetSlice value =
+        blocks.values[static_cast<std::size_t>(reading.place.row - page.first_row)];
+    if (value.begin == source::SnappyBlocks::kNull) return set_null(reading, page.begin, out);
+    const ParquetField& field = fields_[reading.field];
+    if (auto result = out.count(value.bytes, page.begin); !result) return result;
+    if (auto result = TableRow::require_bytes(field, value.bytes, page.begin); !result)
+      return result;
+    const std::size_t wanted = wanted_bytes(field, value.bytes, out.record());
+    auto found = source::read_snappy_value(
+        blocks, value, wanted,
+        [&](std::uint64_t offset, std::span<std::byte> into) {
+          return shards_.read(reading.shard, offset, into);
+        },
+        out.record());
+    if (!found) return std::move(found.fault());
+    out.record().set(field.at, found->data(), DType::u8,
+                     Shape{static_cast<std::int64_t>(found->size())});
+    return {};
+  }
+
+  // Of a value of texts or bytes: a field of any length may be cut.
+  static std::size_t wanted_bytes(const ParquetField& field, std::uint64_t bytes,
+                                  const Record& record) {
+    return static_cast<std::size_t>(field.spec.shape.is_dynamic()
+                                        ? std::min<std::uint64_t>(bytes, record.prefix_limit())
+                                        : bytes);
+  }
+
   // The value lies alone in the file, behind its length.
   Result<void> read_range(const Reading& reading, const Member& member, TableRow& out) const {
     if (auto result = out.count(member.bytes, member.begin); !result) return result;
@@ -274,9 +316,7 @@ class ParquetRows final : public Source {
     if (auto result = TableRow::require_bytes(field, member.bytes, member.begin); !result)
       return result;
     Record& record = out.record();
-    const bool may_be_cut = field.spec.shape.is_dynamic();
-    const auto wanted = static_cast<std::size_t>(
-        may_be_cut ? std::min<std::uint64_t>(member.bytes, record.prefix_limit()) : member.bytes);
+    const std::size_t wanted = wanted_bytes(field, member.bytes, record);
     auto block = record.allocate(kLengthPrefix + wanted);
     if (!block) return TableRow::fault(member.begin, std::move(block.fault().reason));
     if (member.begin < kLengthPrefix) return changed(member.begin);

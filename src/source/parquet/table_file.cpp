@@ -123,4 +123,28 @@ std::optional<std::uint64_t> ParquetTableFile::page_of(const ShardIndex& index, 
   return is_it ? std::optional(number) : std::nullopt;
 }
 
+void ParquetTableFile::add_chunks(const ShardIndex& index, std::uint64_t first_row,
+                                  std::vector<std::uint64_t>& begins) const {
+  for (std::size_t group = 0; group < footer_.row_groups.size(); ++group) {
+    if (footer_.row_groups[group].rows == 0) continue;
+    const std::uint64_t begin =
+        first_row + group_ends_[group] - footer_.row_groups[group].rows;  // of the group
+    begins.push_back(begin);
+    std::uint64_t most = 0;
+    ParquetColumnPages::Group column;
+    for (const ParquetColumnPages& pages : pages_) {
+      const ParquetColumnPages::Group& its = pages.groups[group];
+      std::uint64_t bytes = 0;
+      for (std::uint64_t number = its.first; number < its.last; ++number)
+        if (const IndexedPage page = index.page(number); page.kind == IndexedPage::Kind::values)
+          bytes += page.bytes;
+      if (bytes > most) column = its;
+      most = std::max(most, bytes);
+    }
+    for (std::uint64_t number = column.first; number < column.last; ++number)
+      if (const std::uint64_t row = begin + index.page(number).first_row; row > begins.back())
+        begins.push_back(row);
+  }
+}
+
 }  // namespace penstock::source

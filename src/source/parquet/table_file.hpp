@@ -72,6 +72,10 @@ class ParquetTableFile {
   /// The page in which a row of a group begins, by its number in the index; none where the index has none.
   [[nodiscard]] std::optional<std::uint64_t> page_of(const ShardIndex& index, std::size_t field,
                                                      const Place& place) const noexcept;
+  /// Puts the rows of the file at which chunks begin behind `begins`, `first_row` added, as Source::chunks: the pages of the
+  /// column that has most bytes in pages which are decoded as a whole, in each row group.
+  void add_chunks(const ShardIndex& index, std::uint64_t first_row,
+                  std::vector<std::uint64_t>& begins) const;
 
  private:
   ParquetFooter footer_;

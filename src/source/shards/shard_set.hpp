@@ -54,6 +54,17 @@ class ShardSet {
     return {shard, number - (shard == 0 ? 0 : ends_[shard - 1])};
   }
 
+  /// Numbers of the records with which shards begin that have some, as Source::chunks.
+  [[nodiscard]] std::vector<std::uint64_t> begins() const {
+    std::vector<std::uint64_t> all;
+    std::uint64_t begin = 0;
+    for (const std::uint64_t end : ends_) {
+      if (begin < end) all.push_back(begin);
+      begin = end;
+    }
+    return all;
+  }
+
   /// "file.tfrecord:17", what a record without a name of its own is called.
   [[nodiscard]] std::string key(const Place& place) const {
     const std::string& whole = path(place.shard);

@@ -145,6 +145,7 @@ class TfRecords final : public Source {
   std::span<const FieldSpec> fields() const noexcept override { return specs_; }
   std::uint64_t files() const noexcept override { return shards_.shards(); }
   std::uint64_t file_of(std::uint64_t number) const override { return shards_.place(number).shard; }
+  std::vector<std::uint64_t> chunks() const override { return shards_.begins(); }
 
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(specs_.size());

@@ -60,7 +60,11 @@ struct Transfer {
     line.remove_prefix(colon + 1);
     const std::size_t first = line.find_first_not_of(" \t\r\n");
     const std::size_t last = line.find_last_not_of(" \t\r\n");
-    response.headers[name] = first == line.npos ? "" : line.substr(first, last - first + 1);
+    const std::string_view value =
+        first == line.npos ? std::string_view() : line.substr(first, last - first + 1);
+    // One that comes again is a list that goes on (RFC 9110, 5.3).
+    const auto [header, is_first] = response.headers.try_emplace(name, value);
+    if (!is_first) (header->second += ", ") += value;
   }
 
   // curl calls this at least once a second.

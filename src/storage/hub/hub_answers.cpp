@@ -111,23 +111,23 @@ std::optional<std::string> parse_hub_commit(std::string_view text) {
   return hash;
 }
 
-std::string next_page_query(std::string_view link) {
+std::optional<std::string> next_page_query(std::string_view link) {
   // <URL>; rel="next", <URL>; rel="last"
   while (!link.empty()) {
     const std::size_t open = link.find('<');
     const std::size_t close = open == link.npos ? link.npos : link.find('>', open);
-    if (close == link.npos) return {};
+    if (close == link.npos) break;
     std::string_view url = link.substr(open + 1, close - open - 1);
     link.remove_prefix(close + 1);
     const std::string_view about = link.substr(0, link.find('<'));
     if (about.find("rel=\"next\"") == about.npos && about.find("rel=next") == about.npos) continue;
     const std::size_t mark = url.find('?');
-    if (mark == url.npos) return {};
+    if (mark == url.npos) return std::nullopt;
     url = url.substr(mark + 1, url.find('#', mark) - mark - 1);
     const bool is_plain = std::ranges::all_of(url, [](char c) { return c > ' ' && c < 0x7f; });
-    return is_plain ? std::string(url) : std::string();
+    return is_plain ? std::optional(std::string(url)) : std::nullopt;
   }
-  return {};
+  return link.find("next") == link.npos ? std::optional(std::string()) : std::nullopt;
 }
 
 std::optional<std::uint64_t> seconds_to_wait(const HttpResponse& response) {
@@ -140,12 +140,13 @@ std::optional<std::uint64_t> seconds_to_wait(const HttpResponse& response) {
   return number_at_start(without_blanks_before(response.header("retry-after")));
 }
 
-HubRefusal hub_refusal_of(const HttpResponse& response) {
+HubRefusal hub_refusal_of(const HttpResponse& response, const HubToken& token) {
   constexpr std::size_t kMostShown = 300;
   HubRefusal refusal{.code = core::printable(response.header("x-error-code"), kMostShown),
                      .message = response.header("x-error-message")};
   if (refusal.message.empty()) refusal.message = hub_text(parse_hub_json(response.body), "error");
-  refusal.message = core::printable(refusal.message, kMostShown);
+  // As a whole: of a token that is cut off, the rest would not be recognised.
+  refusal.message = core::printable(token.removed_from(std::move(refusal.message)), kMostShown);
   return refusal;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/storage/http/client.hpp"
+#include "src/storage/hub/hub_token.hpp"
 #include "src/storage/object_store.hpp"
 
 namespace penstock::storage {
@@ -18,19 +19,20 @@ namespace penstock::storage {
 /// The hash of a revision's commit; nothing if the text does not say it.
 [[nodiscard]] std::optional<std::string> parse_hub_commit(std::string_view json);
 
-/// The query of the URL that a header Link names as the next page: "cursor=...". Empty if it names none.
-[[nodiscard]] std::string next_page_query(std::string_view link);
+/// The query of the URL that a header Link names as the next page: "cursor=...". Empty if it names none, nothing if the URL
+/// cannot be used.
+[[nodiscard]] std::optional<std::string> next_page_query(std::string_view link);
 
 /// How many seconds an answer asks to wait before the next request, by Retry-After or RateLimit; nothing where it does not.
 [[nodiscard]] std::optional<std::uint64_t> seconds_to_wait(const HttpResponse& response);
 
 /// Why a request was refused: "RevisionNotFound", "EntryNotFound", "RepoNotFound", "GatedRepo" or empty, and a sentence.
-/// What is shown is short and printable.
+/// What is shown is short, printable, and without the token.
 struct HubRefusal {
   std::string code;
   std::string message;
 };
-[[nodiscard]] HubRefusal hub_refusal_of(const HttpResponse& response);
+[[nodiscard]] HubRefusal hub_refusal_of(const HttpResponse& response, const HubToken& token);
 
 /// The URL that an answer at `url` leads to by its header Location; empty where it is none.
 [[nodiscard]] std::string redirected_url(std::string_view url, std::string_view location);

@@ -43,7 +43,7 @@ Fault HubStore::missing(const ObjectName& name, std::string_view kind) const {
 }
 
 std::string HubStore::reason_of_refusal(const HubReply& reply, const ObjectName& name) const {
-  const auto [code, message] = hub_refusal_of(reply.response);
+  const auto [code, message] = hub_refusal_of(reply.response, client_.token());
   const long status = reply.response.status;
   const HubRevision at = hub_revision_of(name.bucket);
   const std::string page = fmt::format("{}/datasets/{}", client_.endpoint(), at.id);

@@ -108,7 +108,7 @@ bool HubStore::list_folder(const ObjectName& folder, bool recursive,
     if (!reply) return failed(std::move(reply.fault()));
     const HttpResponse& response = reply->response;
     if (response.status == 404 && next.empty() && !folder.key.empty()) {
-      const std::string code = hub_refusal_of(response).code;
+      const std::string code = hub_refusal_of(response, client_.token()).code;
       is_there = code != "EntryNotFound" && !code.empty();
       if (!is_there) return ListingPage{};
     }
@@ -119,7 +119,14 @@ bool HubStore::list_folder(const ObjectName& folder, bool recursive,
                                            "Hugging Face Hub?",
                                            client_.endpoint()),
                      .file = folder.url()});
-    return ListingPage{*std::move(parsed), next_page_query(response.header("link"))};
+    auto next_page = next_page_query(response.header("link"));
+    if (!next_page)
+      return failed(
+          {.reason = fmt::format("{} names a next page of its list that cannot be asked "
+                                 "for: {}",
+                                 client_.endpoint(), core::printable(response.header("link"), 300)),
+           .file = folder.url()});
+    return ListingPage{*std::move(parsed), *std::move(next_page)};
   };
   const ObjectName prefix = folder.with_key(folder.folder_prefix());
   list_pages(prefix, {client_.endpoint(), "the Hugging Face Hub"}, attempts_, fetch,
@@ -250,8 +257,7 @@ Result<void> HubStore::read_range(const ObjectName& name, const FileStamp& stamp
       return std::move(answer.fault());
     }
     const long status = answer->response.status;
-    const bool is_refused =
-        status >= 400 && status < 500 && status != 408 && status != 416 && status != 429;
+    const bool is_refused = status >= 400 && status != 408 && status != 416 && status != 429;
     if (is_refused)
       links_.forget(file, known);
     else

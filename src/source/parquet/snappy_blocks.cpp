@@ -1,0 +1,186 @@
+#include "src/source/parquet/snappy_blocks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/source/little_endian.hpp"
+#include "src/source/parquet/codec.hpp"
+#include "src/source/shards/shard_set.hpp"
+
+namespace penstock::source {
+
+namespace {
+
+constexpr std::size_t kLengthBytes = 4;  // in front of each value
+// A value needs its own blocks, and 64 KiB more on average: of larger values that is little against what is decoded of them.
+constexpr std::uint64_t kLeastMeanBytes = SnappyBlocks::kBlockBytes / 2;
+
+// The number that a compressed text begins with: how many bytes it becomes. Seven bits a byte, the lowest first.
+struct SnappyLength {
+  static constexpr std::size_t kMost = 5;
+  std::uint64_t value = 0;
+  std::size_t size = 0;  // 0: damaged
+};
+
+SnappyLength read_length(std::span<const std::byte> bytes) {
+  SnappyLength length;
+  for (std::size_t k = 0; k < std::min(bytes.size(), SnappyLength::kMost); ++k) {
+    const auto byte = std::to_integer<std::uint64_t>(bytes[k]);
+    length.value |= (byte & 0x7F) << (7 * k);
+    if (byte < 0x80) {
+      length.size = k + 1;
+      break;
+    }
+  }
+  return length;
+}
+
+std::size_t write_length(std::uint64_t value, std::span<std::byte, SnappyLength::kMost> out) {
+  std::size_t size = 0;
+  for (; value >= 0x80; value >>= 7) out[size++] = static_cast<std::byte>(value | 0x80);
+  out[size++] = static_cast<std::byte>(value);
+  return size;
+}
+
+// One element of a compressed text: bytes that stand there, or a copy of what came before.
+struct SnappyElement {
+  std::uint64_t size = 0;    // of the element
+  std::uint64_t bytes = 0;   // that it becomes
+  std::uint64_t offset = 0;  // of a copy: how far back
+};
+
+std::optional<SnappyElement> element_at(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return std::nullopt;
+  const auto tag = std::to_integer<std::uint32_t>(bytes[0]);
+  const auto number = [&](std::size_t size) -> std::optional<std::uint64_t> {
+    if (bytes.size() < 1 + size) return std::nullopt;
+    std::uint64_t value = 0;
+    for (std::size_t k = 0; k < size; ++k)
+      value |= std::to_integer<std::uint64_t>(bytes[1 + k]) << (8 * k);
+    return value;
+  };
+  if (const std::uint32_t kind = tag & 3; kind != 0) {
+    constexpr std::array<std::size_t, 4> kOffsetBytes{0, 1, 2, 4};
+    auto offset = number(kOffsetBytes[kind]);
+    if (!offset) return std::nullopt;
+    if (kind == 1) *offset |= std::uint64_t{tag >> 5} << 8;
+    return SnappyElement{1 + kOffsetBytes[kind], kind == 1 ? 4 + (tag >> 2 & 7) : 1 + (tag >> 2),
+                         *offset};
+  }
+  constexpr std::uint32_t kShort = 60;  // of literals up to so many bytes the tag has the length
+  if (const std::uint32_t length = tag >> 2; length < kShort)
+    return SnappyElement{2 + std::uint64_t{length}, 1 + std::uint64_t{length}, 0};
+  const std::size_t size = (tag >> 2) - kShort + 1;
+  const auto length = number(size);
+  if (!length) return std::nullopt;
+  return SnappyElement{1 + size + *length + 1, *length + 1, 0};
+}
+
+// `packed` lies at `begin` in the file.
+std::optional<std::vector<std::uint64_t>> block_begins(std::span<const std::byte> packed,
+                                                       std::uint64_t begin, std::uint64_t bytes) {
+  const SnappyLength length = read_length(packed);
+  if (length.size == 0 || length.value != bytes) return std::nullopt;
+  std::vector<std::uint64_t> begins;
+  begins.reserve(static_cast<std::size_t>(bytes / SnappyBlocks::kBlockBytes) + 2);
+  std::uint64_t at = length.size;
+  std::uint64_t done = 0;
+  while (done < bytes) {
+    const std::uint64_t in_block = done % SnappyBlocks::kBlockBytes;
+    if (in_block == 0) begins.push_back(begin + at);
+    const auto element = element_at(packed.subspan(static_cast<std::size_t>(at)));
+    if (!element || element->size > packed.size() - at || element->offset > in_block ||
+        element->bytes > SnappyBlocks::kBlockBytes - in_block)
+      return std::nullopt;
+    at += element->size;
+    done += element->bytes;
+  }
+  if (at != packed.size()) return std::nullopt;
+  begins.push_back(begin + at);
+  return begins;
+}
+
+Fault changed(std::uint64_t offset, std::string_view what) {
+  return {.reason = fmt::format("{}: the file {}", what, kDamagedOrChanged),
+          .file = {},
+          .offset = offset};
+}
+
+}  // namespace
+
+std::optional<SnappyBlocks> find_snappy_blocks(const ParquetLeaf& leaf, const ParquetChunk& chunk,
+                                               const IndexedPage& page,
+                                               std::span<const std::byte> file_bytes,
+                                               const ParquetPageRows& rows) {
+  const ParquetValues& values = rows.values();
+  if (chunk.codec != ParquetCodec::snappy || leaf.type != ParquetType::byte_array ||
+      leaf.max_repetition != 0 || values.is_shared || values.owner == nullptr ||
+      values.slices.empty() || values.bytes.size() / values.slices.size() < kLeastMeanBytes)
+    return std::nullopt;
+  const auto header = read_parquet_page_header(file_bytes, {.file = {}, .offset = page.begin});
+  if (!header || header->encoding != ParquetEncoding::plain || !header->is_compressed)
+    return std::nullopt;
+  // Levels of the second version lie uncompressed in front of the values; those of the first are compressed with them.
+  const std::uint64_t levels =
+      header->kind == ParquetPageKind::data_v2
+          ? std::uint64_t{header->repetition_bytes} + header->definition_bytes
+          : 0;
+  const std::uint64_t first = header->header_bytes + levels;
+  SnappyBlocks blocks{.begins = {}, .bytes = header->unpacked_bytes - levels, .values = {}};
+  auto begins = block_begins(file_bytes.subspan(static_cast<std::size_t>(first)),
+                             page.begin + first, blocks.bytes);
+  if (!begins) return std::nullopt;
+  blocks.begins = std::move(*begins);
+  const auto values_begin = static_cast<std::uint32_t>(values.bytes.data() - values.owner.get());
+  blocks.values.reserve(static_cast<std::size_t>(rows.rows()));
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const ParquetPiece piece = rows.row(row);
+    if (piece.first_value == piece.last_value) {
+      blocks.values.push_back({SnappyBlocks::kNull, 0});
+      continue;
+    }
+    const ParquetSlice slice = values.slices[piece.first_value];
+    blocks.values.push_back({values_begin + slice.begin, slice.bytes});
+  }
+  return blocks;
+}
+
+Result<std::span<const std::byte>> read_snappy_value(const SnappyBlocks& blocks,
+                                                     const ParquetSlice& value, std::size_t wanted,
+                                                     const ReadBytes& read, Record& record) {
+  const std::uint64_t begin = value.begin - kLengthBytes;
+  const std::uint64_t end = value.begin + wanted;
+  const auto first = static_cast<std::size_t>(begin / SnappyBlocks::kBlockBytes);
+  const auto behind = static_cast<std::size_t>((end - 1) / SnappyBlocks::kBlockBytes) + 1;
+  const std::uint64_t blocks_begin = first * SnappyBlocks::kBlockBytes;
+  const std::uint64_t bytes =
+      std::min(behind * SnappyBlocks::kBlockBytes, blocks.bytes) - blocks_begin;
+  const std::uint64_t offset = blocks.begins[first];
+  const auto packed_bytes = static_cast<std::size_t>(blocks.begins[behind] - offset);
+  auto packed = record.allocate(SnappyLength::kMost + packed_bytes);
+  auto unpacked = packed ? record.allocate(static_cast<std::size_t>(bytes)) : std::move(packed);
+  if (!unpacked) return Fault{.reason = std::move(unpacked.fault().reason), .offset = offset};
+  const auto stored = packed->subspan(SnappyLength::kMost);
+  if (auto result = read(offset, stored); !result) return std::move(result.fault());
+  record.add_bytes_read(packed_bytes);
+  // The blocks with their length in front of them are a compressed text.
+  std::array<std::byte, SnappyLength::kMost> length{};
+  const std::size_t size = write_length(bytes, length);
+  const auto text = packed->subspan(SnappyLength::kMost - size);
+  std::ranges::copy(std::span(length).first(size), text.begin());
+  const auto result = parquet_result([&] {
+    decompress_parquet(ParquetCodec::snappy, text, *unpacked, {.file = {}, .offset = offset});
+    return true;
+  });
+  if (!result) return changed(offset, "blocks of a page do not decompress");
+  const auto found = unpacked->subspan(static_cast<std::size_t>(begin - blocks_begin));
+  if (load_little_endian<std::uint32_t>(found) != value.bytes)
+    return changed(offset, "the value's length is no longer the one that was read before");
+  return std::span<const std::byte>(found.subspan(kLengthBytes, wanted));
+}
+
+}  // namespace penstock::source

@@ -1,0 +1,57 @@
+// source/parquet/snappy_blocks: values of a Snappy page that are decompressed without the rest of the page.
+//
+// Compressors cut what they are given into blocks of 64 KiB, and no copy reaches back into the block before. The format does not
+// demand it, so a page is looked at once, after it was decompressed as a whole.
+//
+// Source  Snappy's format_description.txt, and kBlockSize of its compressor
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <penstock/source/source.hpp>
+
+#include "src/source/parquet/page_rows.hpp"
+#include "src/source/shards/shard_index.hpp"
+
+namespace penstock::source {
+
+/// Where the blocks of one page begin, and the values of its rows in them.
+struct SnappyBlocks {
+  static constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 16;  ///< when decompressed
+  static constexpr std::uint32_t kNull = UINT32_MAX;  ///< a slice's begin, of a row without a value
+
+  std::vector<std::uint64_t> begins;  ///< of each block, in the file; then where the last one ends
+  std::uint64_t bytes = 0;            ///< of all blocks when decompressed
+  std::vector<ParquetSlice> values;   ///< of each row, in these; its length lies in front of it
+
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
+    return sizeof *this + begins.capacity() * sizeof begins[0] +
+           values.capacity() * sizeof values[0];
+  }
+};
+
+/// The blocks of a page, which `file_bytes` are, with its header, and which was decoded to `rows`. None if its values are small
+/// against a block, or not plain texts or bytes, or if its blocks cannot be decompressed alone.
+[[nodiscard]] std::optional<SnappyBlocks> find_snappy_blocks(const ParquetLeaf& leaf,
+                                                             const ParquetChunk& chunk,
+                                                             const IndexedPage& page,
+                                                             std::span<const std::byte> file_bytes,
+                                                             const ParquetPageRows& rows);
+
+/// Reads bytes of the file that begin at an offset.
+using ReadBytes = std::function<Result<void>(std::uint64_t offset, std::span<std::byte> into)>;
+
+/// The first `wanted` bytes of a row's value, in memory of `record`.
+///
+/// Errors  a fault  what is read is no longer what was looked at, or the record has no memory for it
+[[nodiscard]] Result<std::span<const std::byte>> read_snappy_value(const SnappyBlocks& blocks,
+                                                                   const ParquetSlice& value,
+                                                                   std::size_t wanted,
+                                                                   const ReadBytes& read,
+                                                                   Record& record);
+
+}  // namespace penstock::source

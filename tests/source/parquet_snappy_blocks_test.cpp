@@ -1,0 +1,310 @@
+// Values of Snappy pages that are decompressed without the rest of their page, of files made by hand.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/source/tables.hpp>
+
+#include "src/source/parquet/codec.hpp"
+#include "tests/source/files.hpp"
+#include "tests/source/parquet/thrift_text.hpp"
+
+namespace penstock {
+namespace {
+
+using test::fixed32;
+using test::TemporaryFolder;
+using test::ThriftText;
+using test::varint;
+using test::zigzag;
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBlock = 65536;
+
+// Snappy's format, element by element, and what it becomes.
+struct SnappyText {
+  std::string text;
+  std::string raw;
+
+  void literal(const std::string& bytes) {
+    const std::size_t length = bytes.size() - 1;
+    if (length < 60) {
+      text += static_cast<char>(length << 2);
+    } else {
+      const std::size_t size = length < 256 ? 1 : length < 65536 ? 2 : 3;
+      text += static_cast<char>((59 + size) << 2);
+      for (std::size_t k = 0; k < size; ++k) text += static_cast<char>(length >> (8 * k));
+    }
+    text += bytes;
+    raw += bytes;
+  }
+  void copy(std::size_t offset, std::size_t length) {
+    if (length >= 4 && length <= 11 && offset < 2048) {
+      text += static_cast<char>(offset >> 8 << 5 | (length - 4) << 2 | 1);
+      text += static_cast<char>(offset);
+    } else {
+      const std::size_t size = offset < 65536 ? 2 : 4;
+      text += static_cast<char>((length - 1) << 2 | (size == 2 ? 2U : 3U));
+      for (std::size_t k = 0; k < size; ++k) text += static_cast<char>(offset >> (8 * k));
+    }
+    for (std::size_t k = 0; k < length; ++k) raw += raw[raw.size() - offset];
+  }
+};
+
+// What a page's blocks are like.
+enum class Blocks : std::uint8_t { alone, copy_from_before, literal_over_two };
+
+SnappyText snappy_of(const std::vector<std::optional<std::size_t>>& sizes, Blocks blocks,
+                     std::mt19937_64& random) {
+  SnappyText all;
+  bool is_odd = blocks == Blocks::alone;  // whether the one element that is not alone is there
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const auto random_bytes = [&](std::size_t size) {
+    std::string bytes(size, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    return bytes;
+  };
+  const auto in_blocks = [&](std::string bytes) {  // a literal for each block
+    while (!bytes.empty()) {
+      const std::size_t left = std::min(bytes.size(), kBlock - all.raw.size() % kBlock);
+      all.literal(bytes.substr(0, left));
+      bytes.erase(0, left);
+    }
+  };
+  for (const std::optional<std::size_t>& size : sizes) {
+    if (!size) continue;
+    in_blocks(fixed32(static_cast<std::uint32_t>(*size)));
+    const std::size_t end = all.raw.size() + *size;
+    while (all.raw.size() < end) {
+      const std::size_t in_block = all.raw.size() % kBlock;
+      const std::size_t most = end - all.raw.size();
+      const bool copies = blocks == Blocks::copy_from_before && in_block != all.raw.size();
+      if (!is_odd && copies && most > 4 && kBlock - in_block > 4) {
+        all.copy(in_block + 5, 4);
+        is_odd = true;
+      } else if (!is_odd && blocks == Blocks::literal_over_two && kBlock - in_block < most) {
+        all.literal(random_bytes(most));
+        is_odd = true;
+      } else if (in_block > 0 && below(2) == 0) {
+        all.copy(1 + below(in_block), std::min({most, kBlock - in_block, 1 + below(64)}));
+      } else {
+        in_blocks(random_bytes(std::min(most, 1 + below(below(4) == 0 ? 90'000 : 80))));
+      }
+    }
+  }
+  return all;
+}
+
+// A page of a column of bytes; of the second version nulls are possible.
+std::string page_of(const std::vector<std::optional<std::size_t>>& sizes, const SnappyText& values,
+                    bool is_second) {
+  const std::string packed = varint(values.raw.size()) + values.text;
+  const auto count = static_cast<std::int64_t>(sizes.size());
+  std::string levels;
+  if (is_second)
+    for (const auto& size : sizes) levels += varint(1 << 1) + static_cast<char>(size ? 1 : 0);
+  const auto page_bytes = static_cast<std::int64_t>(levels.size() + packed.size());
+  const auto raw_bytes = static_cast<std::int64_t>(levels.size() + values.raw.size());
+  const ThriftText v1 = ThriftText().integer(1, count).integer(2, 0).integer(3, 3).integer(4, 3);
+  const ThriftText v2 =
+      ThriftText()
+          .integer(1, count)
+          .integer(2, std::ranges::count_if(sizes, [](const auto& size) { return !size; }))
+          .integer(3, count)
+          .integer(4, 0)
+          .integer(5, static_cast<std::int64_t>(levels.size()))
+          .integer(6, 0)
+          .header(7, 1, "");
+  ThriftText header = ThriftText().integer(1, is_second ? 3 : 0).integer(2, raw_bytes);
+  header.integer(3, page_bytes).part(is_second ? 8 : 5, is_second ? v2 : v1);
+  return header.end() + levels + packed;
+}
+
+struct Table {
+  std::vector<std::vector<std::optional<std::size_t>>> sizes;  // of the values of each page
+  std::vector<std::string> pages;
+  std::vector<std::optional<std::string>> rows;
+};
+
+Table table_of(Blocks blocks, bool is_second, std::size_t largest, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Table table;
+  for (int page = 0; page < 3; ++page) {
+    std::vector<std::optional<std::size_t>> sizes;
+    for (int row = 0; row < 9; ++row) {
+      std::optional<std::size_t> size = row == 4 ? 0 : random() % largest;
+      if (is_second && row % 4 == 1) size.reset();
+      sizes.push_back(size);
+    }
+    const SnappyText values = snappy_of(sizes, blocks, random);
+    table.pages.push_back(page_of(sizes, values, is_second));
+    std::size_t at = 0;
+    for (const auto& size : sizes) {
+      table.rows.push_back(size ? std::optional(values.raw.substr(at + 4, *size)) : std::nullopt);
+      at += size ? 4 + *size : 0;
+    }
+    table.sizes.push_back(std::move(sizes));
+  }
+  return table;
+}
+
+void write_table(const fs::path& path, const Table& table, bool is_second) {
+  std::string file = "PAR1";
+  for (const std::string& page : table.pages) file += page;
+  const auto rows = static_cast<std::int64_t>(table.rows.size());
+  const ThriftText data = ThriftText()
+                              .integer(1, 6)
+                              .list(2, 5, {zigzag(0)})
+                              .integer(4, 1)
+                              .integer(5, rows, 6)
+                              .integer(7, static_cast<std::int64_t>(file.size()) - 4, 6)
+                              .integer(9, 4, 6);
+  const ThriftText chunk = ThriftText().integer(2, 0, 6).part(3, data);
+  const ThriftText group = ThriftText().list(1, 12, {chunk.end()}).integer(3, rows, 6);
+  const ThriftText column = ThriftText().integer(1, 6).integer(3, is_second ? 1 : 0).text(4, "x");
+  const std::string footer =
+      ThriftText()
+          .integer(1, 1)
+          .list(2, 12, {ThriftText().text(4, "root").integer(5, 1).end(), column.end()})
+          .integer(3, rows, 6)
+          .list(4, 12, {group.end()})
+          .end();
+  file += footer + fixed32(static_cast<std::uint32_t>(footer.size())) + "PAR1";
+  std::ofstream(path, std::ios::binary) << file;
+}
+
+std::string text_of(const ConstTensorView& value) {
+  return {reinterpret_cast<const char*>(value.raw()), value.byte_size()};
+}
+
+class SnappyBlocksTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (source::lacks_parquet_codec(source::ParquetCodec::snappy))
+      GTEST_SKIP() << "built without libsnappy";
+  }
+
+  SourcePtr open(const Table& table, bool is_second) const {
+    const fs::path path = folder_.path() / "rows.parquet";
+    write_table(path, table, is_second);
+    fs::remove(path.string() + ".penstock-index");
+    return source::parquet({path.string()},
+                           {.columns = {{.name = "x", .required = false}}, .page_cache_bytes = 0});
+  }
+
+  // Reads each row twice, in a random order, and compares it. The bytes that were read the second time.
+  static std::uint64_t expect_rows(const Source& rows, const Table& table, std::uint64_t seed) {
+    std::vector<std::uint64_t> order;
+    for (std::uint64_t row = 0; row < table.rows.size(); ++row) order.push_back(row);
+    std::mt19937_64 random(seed);
+    Record record;
+    std::uint64_t bytes = 0;
+    for (int pass = 0; pass < 2; ++pass) {
+      std::ranges::shuffle(order, random);
+      bytes = 0;
+      for (const std::uint64_t row : order) {
+        const auto result = rows.read(row, record);
+        if (!result) {
+          ADD_FAILURE() << row << ": " << result.fault().reason;
+          continue;
+        }
+        EXPECT_TRUE(text_of(record[0]) == table.rows[row].value_or("")) << row;
+        bytes += record.bytes_read();
+      }
+    }
+    return bytes;
+  }
+
+  TemporaryFolder folder_;
+};
+
+std::uint64_t bytes_of(const std::vector<std::string>& pages) {
+  std::uint64_t bytes = 0;
+  for (const std::string& page : pages) bytes += page.size();
+  return bytes;
+}
+
+TEST_F(SnappyBlocksTest, EachValueIsReadWithItsOwnBlocks) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const bool is_second = seed % 2 == 1;
+    const Table table = table_of(Blocks::alone, is_second, 400'000, seed);
+    const SourcePtr rows = open(table, is_second);
+    ASSERT_EQ(rows->size(), 27);
+    EXPECT_LT(expect_rows(*rows, table, seed), 3 * bytes_of(table.pages));
+  }
+}
+
+TEST_F(SnappyBlocksTest, PagesWhoseBlocksDoNotStandAloneAreReadWhole) {
+  for (const Blocks blocks : {Blocks::copy_from_before, Blocks::literal_over_two})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << static_cast<int>(blocks));
+      const Table table = table_of(blocks, false, 400'000, seed);
+      EXPECT_GT(expect_rows(*open(table, false), table, seed), 5 * bytes_of(table.pages));
+    }
+}
+
+TEST_F(SnappyBlocksTest, PagesOfSmallValuesAreReadWhole) {
+  const Table table = table_of(Blocks::alone, false, 60'000, 1);
+  EXPECT_GT(expect_rows(*open(table, false), table, 1), 5 * bytes_of(table.pages));
+}
+
+// Only the first bytes, where no more are wanted, such as of an image's header.
+TEST_F(SnappyBlocksTest, ReadsOneBlockOfAValueThatIsCut) {
+  const Table table = table_of(Blocks::alone, false, 400'000, 3);
+  const SourcePtr rows = open(table, false);
+  (void)expect_rows(*rows, table, 3);
+  Record record;
+  record.set_prefix_limit(100);
+  int cut = 0;
+  for (const std::uint64_t row : {1U, 10U, 19U}) {  // one page of three is in memory
+    ASSERT_TRUE(rows->read(row, record));
+    EXPECT_TRUE(table.rows[row]->starts_with(text_of(record[0]).substr(0, 100)));
+    if (record[0].byte_size() != 100) continue;
+    ++cut;
+    EXPECT_GT(record.bytes_read(), 0);
+    EXPECT_LE(record.bytes_read(), 2 * kBlock + 100);
+  }
+  EXPECT_GE(cut, 2);
+}
+
+TEST_F(SnappyBlocksTest, BytesThatChangedSinceAreAFault) {
+  const Table table = table_of(Blocks::alone, false, 400'000, 5);
+  const SourcePtr rows = open(table, false);
+  (void)expect_rows(*rows, table, 5);
+  const fs::path path = folder_.path() / "rows.parquet";
+  const auto time = fs::last_write_time(path);
+  std::mt19937_64 random(5);
+  std::size_t faults = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(4 + random() % (bytes_of(table.pages) - 5000)));
+    for (int k = 0; k < 5000; ++k) file.put(static_cast<char>(random()));
+    file.close();
+    fs::last_write_time(path, time);
+    Record record;
+    for (const std::uint64_t row : {round % 27U, 26U - round % 27U}) {
+      const auto result = rows->read(row, record);
+      if (result) {
+        EXPECT_EQ(record[0].byte_size(), table.rows[row]->size());
+        continue;
+      }
+      ++faults;
+      EXPECT_THAT(result.fault().reason, HasSubstr("column 'x': "));
+      EXPECT_THAT(result.fault().reason, HasSubstr("was changed after it was indexed"));
+    }
+  }
+  EXPECT_GT(faults, 0);
+}
+
+}  // namespace
+}  // namespace penstock
