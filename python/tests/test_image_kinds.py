@@ -108,3 +108,26 @@ def test_a_state_of_other_libraries_is_warned_of() -> None:
 def test_what_is_not_decoded_is_named() -> None:
     with pytest.raises(ps.Error, match="not an image that can be decoded: found a Photoshop image"):
         ps.image_sizes(ps.Dataset([{"image": b"8BPS" + bytes(60)}]))
+
+
+def test_a_palette_that_the_offset_of_a_bmp_leaves_out() -> None:
+    image = Image.effect_noise((40, 30), 60).convert("P", palette=Image.Palette.ADAPTIVE, colors=200)
+    good = encoded(image, format="BMP")
+    content = good[:10] + (54).to_bytes(4, "little") + good[14:]
+    assert (pillows(content) == pillows(good)).all()
+    assert (decoded(content) == pillows(good)).all()
+
+
+def test_integers_with_a_sign_are_no_levels() -> None:
+    content = encoded(Image.new("L", (4, 3), 200), format="TIFF", tiffinfo={339: 2})
+    with pytest.raises(ps.Error, match="a TIFF of signed integers|built without libtiff"):
+        decoded(content)
+
+
+def test_grey_images_of_two_extents_need_a_third() -> None:
+    items = [{"image": Image.new("L", (28, 28), k), "label": k} for k in range(4)]
+    with pytest.raises(ValueError, match=r"a grey image has the shape \[\?,\?,1\]; in Python fields="):
+        ps.Dataset(items).map(ps.crop_image(crop=ps.resize_to(28)))
+    fields = {"image": ("u8", (None, None, 1)), "label": ("i64", ())}
+    (step,) = ps.Dataset(items, fields=fields).map(ps.crop_image(crop=ps.resize_to((28, 28)))).batch(4).loader()
+    assert (step["image"].numpy() == np.arange(4)[:, None, None, None]).all()

@@ -50,6 +50,8 @@ std::string remedy_for(const FieldSpec& spec) {
     return fmt::format(
         "for example by {}",
         transform::call_with_field("crop_image", spec.name, "crop=random_resized_crop(224)"));
+  if (spec.dtype == DType::u8 && extents.size() == 2)
+    return "by a function of your own, or by crop_image if it is a grey image of the shape [?,?,1]";
   return "by a function of your own";
 }
 

@@ -72,6 +72,9 @@ class CropImage final : public Transform {
               ? fmt::format(
                     ": {} decodes and crops it",
                     transform::call_with_field("decode_image", field.name, "crop=resize_to(224)"))
+          : field.dtype == DType::u8 && extents.size() == 2
+              ? std::string(": a grey image has the shape [?,?,1]; in Python fields={\"image\": "
+                            "(\"u8\", (None, None, 1)), ...} of Dataset(items) says so")
               : transform::name_another(fields, input, transform::is_decoded)));
     if (is_wide) transform::check_wide_filter(CropImageOptions::kName, view_.filter);
     transform::check_fill(fmt::format("crop_image: '{}'", field.to_string()), view_.crop,

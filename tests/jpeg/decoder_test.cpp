@@ -65,6 +65,36 @@ TEST(JpegDecoder, DecodesSeveralRegionsOfOneImage) {
   }
 }
 
+// The first scans of a progressive JPEG, which ends behind them.
+Bytes first_scans(const Bytes& bytes, int scans) {
+  Bytes cut = bytes;
+  for (std::size_t at = 2; at + 1 < bytes.size(); ++at) {
+    if (bytes[at] != std::byte{0xFF} || bytes[at + 1] != std::byte{0xDA} || scans-- > 0) continue;
+    cut.resize(at);
+    break;
+  }
+  cut.insert(cut.end(), {std::byte{0xFF}, std::byte{0xD9}});
+  return cut;
+}
+
+TEST(JpegDecoder, SmoothsBlocksOfWhichScansAreMissingAsLibjpegDoes) {
+  const Bytes bytes = jpeg_of(picture(131, 77), {.progressive = true});
+  const Pixels complete = libjpeg_whole(bytes, true);
+  for (int scans = 1; scans < 10; ++scans) {
+    SCOPED_TRACE(scans);
+    const Bytes cut = first_scans(bytes, scans);
+    const Pixels whole = libjpeg_whole(cut, true);
+    EXPECT_FALSE(whole == complete);
+    Decoder decoder;
+    EXPECT_TRUE(decoded(decoder, cut, {.chroma = Chroma::smooth}) == whole);
+    EXPECT_TRUE(decoded(decoder, cut) == libjpeg_whole(cut));
+    const PixelRect rect{.x = 33, .y = 21, .width = 50, .height = 17};
+    const Pixels part = decoded(decoder, cut, {.region = rect, .chroma = Chroma::smooth});
+    for (int y = 0; y < rect.height; ++y)
+      EXPECT_EQ(std::memcmp(part.at(0, y), whole.at(rect.x, rect.y + y), 3 * 50), 0) << y;
+  }
+}
+
 TEST(JpegDecoder, LeavesTheBytesBetweenRowsAlone) {
   const Bytes bytes = jpeg_of(picture(16, 9));
   const Pixels whole = libjpeg_whole(bytes);

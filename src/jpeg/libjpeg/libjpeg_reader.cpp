@@ -15,6 +15,8 @@ constexpr int kProfileMarker = JPEG_APP0 + 2;
 constexpr std::string_view kProfileName{"ICC_PROFILE\0", 12};
 // libjpeg hands out one row group at a time: at most four rows, the largest sampling factor.
 constexpr int kMaxRowGroup = 4;
+// The first coefficients of a block, by which libjpeg knows whether to smooth it.
+constexpr int kSmoothingReads = 10;
 // Pixels of a neighbouring chroma sample.
 constexpr int kSmoothReach = 2;
 
@@ -97,7 +99,7 @@ bool JpegReader::start(const PixelRect& rect, Chroma upsampling, int scale) noex
   if (setjmp(error_.jump) != 0) return false;
   jpeg_.dct_method = JDCT_ISLOW;
   jpeg_.do_fancy_upsampling = upsampling == Chroma::smooth ? TRUE : FALSE;
-  jpeg_.do_block_smoothing = FALSE;
+  jpeg_.do_block_smoothing = TRUE;  // of those whose last scans are missing, as by default
   switch (jpeg_.jpeg_color_space) {
     case JCS_GRAYSCALE:
     case JCS_YCbCr:
@@ -121,16 +123,26 @@ bool JpegReader::start(const PixelRect& rect, Chroma upsampling, int scale) noex
   jpeg_.scale_num = 1;
   jpeg_.scale_denom = static_cast<unsigned>(scale);
   jpeg_start_decompress(&jpeg_);
-  if (scale == 1) {
+  if (scale == 1 && !lacks_scans()) {
     start_within(rect, upsampling);
   } else {
-    // Rarely needed, and cropping and skipping at a smaller scale are paths that few have tried.
+    // Rarely needed, and cropping and skipping at a smaller scale, or between smoothed blocks, are paths that few have tried.
     left_ = 0;
     next_ = 0;
     bottom_ = std::min(round_up(rect.y + rect.height, jpeg_.max_v_samp_factor),
                        static_cast<int>(jpeg_.output_height));
   }
   return true;
+}
+
+// Whether some of the lower coefficients have bits that no scan brought, so that blocks are smoothed.
+bool JpegReader::lacks_scans() const noexcept {
+  if (jpeg_.progressive_mode == FALSE || jpeg_.coef_bits == nullptr) return false;
+  for (int component = 0; component < jpeg_.num_components; ++component)
+    if (std::any_of(jpeg_.coef_bits[component], jpeg_.coef_bits[component] + kSmoothingReads,
+                    [](int missing) { return missing != 0; }))
+      return true;
+  return false;
 }
 
 void JpegReader::start_within(const PixelRect& rect, Chroma upsampling) {

@@ -73,6 +73,7 @@ class JpegReader final : public RowSource {
 
   bool read_header(const unsigned char* bytes, unsigned long size, Keep keep) noexcept;
   bool start(const PixelRect& rect, Chroma upsampling, int scale) noexcept;
+  [[nodiscard]] bool lacks_scans() const noexcept;
   void start_within(const PixelRect& rect, Chroma upsampling);
   bool read_until(int last) noexcept;
   void convert_cmyk(std::uint8_t* row) const noexcept;

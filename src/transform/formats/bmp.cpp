@@ -91,7 +91,11 @@ Result<void> BmpReader::open(std::span<const std::byte> bytes) {
   }
   if (bits_ <= 8) {
     const std::uint32_t most = 1U << bits_;
-    read_palette(palette, is_core ? 3 : 4, colors == 0 ? most : std::min(colors, most));
+    const std::size_t entry_bytes = is_core ? 3 : 4;
+    if (colors == 0 || colors > most) colors = most;
+    read_palette(palette, entry_bytes, colors);
+    // Some programs write the palette, and leave it out of the offset.
+    if (data_ == palette) data_ += colors * entry_bytes;
   }
   return {};
 }

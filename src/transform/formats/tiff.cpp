@@ -131,6 +131,12 @@ Result<void> TiffReader::check_kind() {
     return Fault{.reason =
                      "a TIFF that begins with a thumbnail, as cameras' raw files do: develop it "
                      "to a JPEG or TIFF first"};
+  std::uint16_t format = SAMPLEFORMAT_UINT;
+  (void)TIFFGetFieldDefaulted(file_.get(), TIFFTAG_SAMPLEFORMAT, &format);
+  if (format == SAMPLEFORMAT_INT)  // libtiff would take them as unsigned: -1 as the brightest
+    return Fault{.reason =
+                     "a TIFF of signed integers, which are no levels of an image: read it as an "
+                     "array, for example by tifffile"};
   if (std::ranges::find(kCompressions, compression) == kCompressions.end())
     return Fault{.reason =
                      fmt::format("a TIFF with compression {}, which is not decoded", compression)};
