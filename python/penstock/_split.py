@@ -9,14 +9,17 @@ from typing import Any
 from penstock._penstock import Dataset, RecordInfo
 
 
-def split(dataset: Any, fractions: Any, seed: int, by: Any, group: Any) -> list[Dataset]:
+def split(dataset: Any, fractions: Any, seed: int, by: Any, group: Any) -> list[Dataset] | dict[Any, Dataset]:
     """Dataset.split."""
+    names = list(fractions) if isinstance(fractions, Mapping) else None
+    if isinstance(fractions, Mapping):
+        fractions = list(fractions.values())
     if hasattr(fractions, "__float__") and not hasattr(fractions, "__len__"):
         fractions = (float(fractions), 1 - float(fractions))
     parts: list[Dataset] = dataset._split(
         [float(one) for one in fractions], seed, _numbers_of(dataset, "by", by), _numbers_of(dataset, "group", group)
     )
-    return parts
+    return parts if names is None else dict(zip(names, parts, strict=True))
 
 
 class _Numbers:
@@ -39,16 +42,14 @@ class _Numbers:
         return self._numbers.setdefault(value, len(self._numbers))
 
 
-def _numbers_of(dataset: Any, name: str, given: Any) -> list[int]:
+def _numbers_of(dataset: Any, name: str, given: Any) -> list[int] | str:
+    """For each sample, or the name of the field that has them."""
     if given is None:
         return []
     if isinstance(given, str):
-        if given != "label":
-            raise ValueError(
-                f"split: {name} is 'label', a value for each sample, or a function of its RecordInfo, found '{given}'"
-            )
-        labels: list[int] = dataset.labels().tolist()
-        return labels
+        if not given:
+            raise ValueError(f"split: {name} is the name of a field, found ''")
+        return given
     numbers = _Numbers(name)
     if callable(given):
 
@@ -58,7 +59,9 @@ def _numbers_of(dataset: Any, name: str, given: Any) -> list[int]:
         found: list[int] = dataset._classify(number_of)
         return found
     if isinstance(given, (Mapping, Set)) or not hasattr(given, "__iter__"):
-        raise TypeError(f"split: {name} is 'label', a value for each sample, or a function of its RecordInfo, found {given!r}")
+        raise TypeError(
+            f"split: {name} is the name of a field, a value for each sample, or a function of its RecordInfo, found {given!r}"
+        )
     values = given.tolist() if hasattr(given, "tolist") else given
     listed = [numbers.of(value) for value in values]
     if not listed:

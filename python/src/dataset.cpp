@@ -1,7 +1,9 @@
 // The plan of an input pipeline.
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,6 +19,7 @@
 #include "python_exchange.hpp"
 #include "python_source.hpp"
 #include "remote_rows.hpp"
+#include "waiting.hpp"
 #include "worker_pool.hpp"
 
 namespace penstock::python {
@@ -46,6 +49,16 @@ struct PythonValue<RemoteWorkers> {
     return {nb::borrow(given)};
   }
 };
+/// Numbers, or the name of the field that has them.
+template <>
+struct PythonValue<PerSample<double>> {
+  static std::string type() { return "str | " + type_of<std::vector<double>>(); }
+  static PerSample<double> value(nb::handle given, const char* argument) {
+    if (nb::isinstance<nb::str>(given)) return from_python<std::string>(given, argument);
+    return from_python<std::vector<double>>(given, argument);
+  }
+};
+
 template <>
 struct PythonValue<LoaderHandle> {
   static std::string type() { return "Loader"; }
@@ -95,6 +108,37 @@ struct PythonValue<std::vector<FieldName>> {
 namespace {
 
 using namespace nb::literals;
+
+nb::object split(nb::handle self, nb::handle fractions, std::uint64_t seed, nb::handle by,
+                 nb::handle group) {
+  return nb::module_::import_("penstock._split").attr("split")(self, fractions, seed, by, group);
+}
+
+// A list, or the name of a field.
+PerSample<std::int64_t> classes_of(nb::handle given) {
+  if (nb::isinstance<nb::str>(given)) return nb::cast<std::string>(given);
+  return nb::cast<std::vector<std::int64_t>>(given);
+}
+
+// Texts as Python has names of files: bytes that are no UTF-8 are kept.
+nb::object values_of(const Dataset& self, const std::string& name) {
+  const auto values = interruptibly([&] { return self.column(name); });
+  if (const auto* const numbers = std::get_if<Column>(&values))
+    return copy_to_numpy(
+        {numbers->bytes.data(),
+         numbers->spec.dtype,
+         {static_cast<std::int64_t>(numbers->bytes.size() / size_of(numbers->spec.dtype))}});
+  nb::list texts;
+  for (const std::string& text : std::get<std::vector<std::string>>(values))
+    texts.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
+                                                "surrogateescape")));
+  return texts;
+}
+
+Dataset where_of(const Dataset& self, const std::string& condition) {
+  return interruptibly([&] { return self.where(condition); });
+}
+
 Dataset filtered(const Dataset& self, nb::callable keep) {
   return self.filter([&](const RecordInfo& info) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -128,11 +172,16 @@ Errors  ValueError  it comes after an operation on positions, or nothing is kept
       .def_prop_ro("packed", &Dataset::packed, docs::dataset_packed)
       .def(
           "split",
+          [](nb::handle self, nb::dict fractions, std::uint64_t seed, nb::handle by,
+             nb::handle group) { return split(self, fractions, seed, by, group); },
+          "fractions"_a, nb::kw_only(), "seed"_a = 0, "by"_a.none() = nb::none(),
+          "group"_a.none() = nb::none(),
+          nb::sig("def split(self, fractions: dict[str, float], *, seed: int = 0, by: typing.Any = "
+                  "None, group: typing.Any = None) -> dict[str, Dataset]"))
+      .def(
+          "split",
           [](nb::handle self, nb::handle fractions, std::uint64_t seed, nb::handle by,
-             nb::handle group) {
-            return nb::module_::import_("penstock._split")
-                .attr("split")(self, fractions, seed, by, group);
-          },
+             nb::handle group) { return split(self, fractions, seed, by, group); },
           "fractions"_a, nb::kw_only(), "seed"_a = 0, "by"_a.none() = nb::none(),
           "group"_a.none() = nb::none(),
           nb::sig("def split(self, fractions: float | collections.abc.Sequence[float], *, seed: "
@@ -142,10 +191,11 @@ Errors  ValueError  it comes after an operation on positions, or nothing is kept
 plan with one select(), which keeps the samples in their order, so shuffle the parts. It comes before every operation
 that changes the samples or their order from epoch to epoch.
 
-`fractions`  of the samples; they add up to 1. One number f is (f, 1 - f).
+`fractions`  of the samples; they add up to 1. One number f is (f, 1 - f). {"train": 0.9, "valid": 0.1} gives the parts
+             by these names.
 `seed`       which split it is; the same one for the same samples, on any machine and in C++.
-`by`         a class of each sample, of which each part gets its fraction (stratified): "label", a sequence or an array
-             with a value for each sample, or a function of its RecordInfo, as of filter.
+`by`         a class of each sample, of which each part gets its fraction (stratified): the name of a field of integers or
+             texts, a sequence or an array with a value for each sample, or a function of its RecordInfo, as of filter.
 `group`      the same for groups, such as patients: all samples of a group go to one part. Not with `by`.
 
 With two parts the number of samples in each, in all and of each class, is its fraction to within one sample; with
@@ -156,7 +206,7 @@ Memory  8 bytes a sample, in the lists of all parts together: 10 MB for 1.2 mill
 Errors  ValueError  fractions that are not above 0, or do not add up to 1; a part without samples; not one class or group
                     for each sample, or both; a stream; an operation before it that has another order in each epoch,
                     or batch
-        Error       by="label": the source does not know a label without reading the record)")
+        Error       a record that cannot be read for `by` or `group`)")
       .def(
           "labels",
           [](const Dataset& self) {
@@ -166,6 +216,12 @@ Errors  ValueError  fractions that are not above 0, or do not add up to 1; a par
                                   {static_cast<std::int64_t>(labels.size())}});
           },
           nb::sig("def labels(self) -> numpy.ndarray"), docs::dataset_labels)
+      .def("column", &values_of, "name"_a,
+           nb::sig("def column(self, name: str) -> numpy.ndarray | list[str]"),
+           (std::string(docs::dataset_column) +
+            "\n\nAn array of numpy, or a list of str, in which bytes that are not UTF-8 are as "
+            "os.fsdecode() has them.")
+               .c_str())
       .def(
           "_classify",
           [](const Dataset& self, nb::callable class_of) {
@@ -178,13 +234,14 @@ Errors  ValueError  fractions that are not above 0, or do not add up to 1; a par
       .def(
           "_split",
           [](const Dataset& self, const std::vector<double>& fractions, std::uint64_t seed,
-             std::vector<std::int64_t> by, std::vector<std::int64_t> group) {
-            return without_gil([&] {
-              return self.split(fractions,
-                                {.seed = seed, .by = std::move(by), .group = std::move(group)});
-            });
+             nb::handle by, nb::handle group) {
+            const SplitOptions options{
+                .seed = seed, .by = classes_of(by), .group = classes_of(group)};
+            return interruptibly([&] { return self.split(fractions, options); });
           },
           "fractions"_a, "seed"_a, "by"_a, "group"_a);
+  const auto where = calls::dataset_where();
+  def(dataset, Call{where.name, WithGil{&where_of}, where.doc, std::get<0>(where.parameters)});
   def(dataset, calls::dataset_blocks(), {"length"});
   def(dataset, calls::dataset_pack(), {"length"});
   def(dataset, calls::dataset_rename().with(
@@ -320,7 +377,8 @@ Errors  TypeError   no __len__ or __getitem__
   bind_order(dataset);
   bind_batching(dataset);
   bind_buckets(dataset);
-  def_all(dataset, calls::methods_of_dataset(), {"rename", "blocks", "pack", "batch_by_length"});
+  def_all(dataset, calls::methods_of_dataset(),
+          {"where", "rename", "blocks", "pack", "batch_by_length"});
   dataset.def_prop_ro("size", &Dataset::size, docs::dataset_size)
       .def(
           "__len__",

@@ -55,6 +55,7 @@ PLANS = {
     "shuffle": lambda stored: stored.shuffle(buffer=5).repeat(2).take(50),
     "sample": lambda stored: stored.sample([1.0] * 29 + [0.5], count=40),
     "select": lambda stored: stored.select(list(range(30)) * 100),
+    "where": lambda stored: stored.skip(2).where("number is not null"),
     "filter": lambda stored: stored.filter(lambda info: not info.key.endswith("7")),
     "mix": lambda stored: ps.mix([stored.shuffle(), stored.take(9)], weights=[1, 3]),
     "function": lambda stored: stored.shuffle().map(double, outputs=OUTPUTS),

@@ -117,11 +117,13 @@ def test_what_does_not_fit_is_refused(data: ps.Dataset) -> None:
     for arguments, error, because in [
         ({"fractions": 1.0}, ValueError, "a fraction is above 0, found 0"),
         ({"fractions": [0.5, 0.2]}, ValueError, "add up to 1, found 0.7"),
-        ({"fractions": 0.5, "by": "class"}, ValueError, "by is 'label', a value for each sample"),
+        ({"fractions": 0.5, "by": "class"}, ValueError, "split: the records have no field 'class'"),
         ({"fractions": 0.5, "by": 3}, TypeError, "found 3"),
         ({"fractions": 0.5, "by": [1, 2]}, ValueError, "by has 2 values, and there are 400 samples"),
         ({"fractions": 0.5, "group": []}, ValueError, "group has no values"),
-        ({"fractions": 0.5, "by": "label"}, ps.Error, "no label that is known without reading it"),
+        ({"fractions": 0.5, "by": "label"}, ValueError, "split: the records have no field 'label'"),
+        ({"fractions": {"train": 0.5, "valid": 0.2}}, ValueError, "add up to 1, found 0.7"),
+        ({"fractions": 0.5, "group": ""}, ValueError, "group is the name of a field"),
     ]:
         with pytest.raises(error, match=because):
             data.split(**arguments)

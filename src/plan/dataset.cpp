@@ -13,6 +13,7 @@
 #include "src/plan/check.hpp"
 #include "src/plan/combine.hpp"
 #include "src/plan/describe.hpp"
+#include "src/plan/field_values.hpp"
 #include "src/plan/json.hpp"
 #include "src/plan/order.hpp"
 #include "src/plan/plan.hpp"
@@ -72,6 +73,13 @@ Dataset Dataset::filter(const std::function<bool(const RecordInfo&)>& keep) cons
   return Dataset(plan_->with(plan::Filter{share(kept_of(source(), keep))}));
 }
 
+Dataset Dataset::where(const std::string& condition) const {
+  List<std::uint64_t> positions = share(plan::positions_where(*plan_, condition));
+  // Of a source alone they are the numbers of its records.
+  if (plan_->is_plain()) return Dataset(plan_->with(plan::Filter{std::move(positions), condition}));
+  return Dataset(plan_->with(plan::Select{std::move(positions), condition}));
+}
+
 Dataset Dataset::rename(std::vector<FieldName> names) const {
   return Dataset(source::rename(plan::source_to_rename(*plan_), std::move(names)));
 }
@@ -122,8 +130,11 @@ Dataset Dataset::select(std::vector<std::uint64_t> positions) const {
 std::vector<Dataset> Dataset::split(const std::vector<double>& fractions,
                                     const SplitOptions& options) const {
   const std::uint64_t count = plan::count_fixed_samples(*plan_, "split");
+  SplitOptions with_lists = options;
+  for (PerSample<std::int64_t>* const one : {&with_lists.by, &with_lists.group})
+    if (!one->field.empty()) one->values = plan::classes_in(*plan_, "split", one->field);
   std::vector<Dataset> parts;
-  for (std::vector<std::uint64_t>& positions : plan::split_positions(count, fractions, options))
+  for (std::vector<std::uint64_t>& positions : plan::split_positions(count, fractions, with_lists))
     parts.push_back(select(std::move(positions)));
   return parts;
 }
@@ -150,8 +161,13 @@ std::vector<std::int64_t> Dataset::classify(
   return classes;
 }
 
-Dataset Dataset::sample(std::vector<double> weights, const SampleOptions& options) const {
-  return Dataset(plan_->with(plan::Sample{share(std::move(weights)), options}));
+std::variant<Column, std::vector<std::string>> Dataset::column(const std::string& name) const {
+  return plan::column_of(*plan_, name);
+}
+
+Dataset Dataset::sample(PerSample<double> weights, const SampleOptions& options) const {
+  if (!weights.field.empty()) weights.values = plan::weights_in(*plan_, "sample", weights.field);
+  return Dataset(plan_->with(plan::Sample{share(std::move(weights.values)), options}));
 }
 
 // ---- what becomes of them ----

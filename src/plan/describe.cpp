@@ -99,9 +99,11 @@ class CallWriter {
   std::string operator()(const Zip& zip) const { return join(zip.kName, zip.datasets); }
 
   std::string operator()(const Filter& filter) const {
+    if (!filter.condition.empty()) return where(filter.condition);
     return fmt::format("filter(<{} records>)", filter.kept->size());
   }
   std::string operator()(const Select& select) const {
+    if (!select.condition.empty()) return where(select.condition);
     return fmt::format("select({})", numbers(*select.positions, "positions"));
   }
   std::string operator()(const Sample& sample) const {
@@ -149,6 +151,9 @@ class CallWriter {
  private:
   static constexpr std::size_t kMostNumbers = 20;
 
+  static std::string where(const std::string& condition) {
+    return core::call_text("where", {{"condition", core::value_text(condition)}}, 1);
+  }
   static std::string join(const char* name, const std::vector<PlanPtr>& datasets,
                           const std::vector<core::Argument>& options = {}) {
     std::string all;

@@ -100,6 +100,13 @@ class Reader {
     return *found;
   }
 
+  static std::string condition(const Json& json, const std::string& where) {
+    std::string text;
+    if (const auto found = json.find(kCondition); found != json.end())
+      core::read_json(*found, text, fmt::format("{}: '{}'", where, kCondition));
+    return text;
+  }
+
   // Paths at or below one that was moved, anywhere in the options of a source. The longest counts.
   Json moved(Json json) const {
     if (json.is_string()) {
@@ -158,12 +165,14 @@ class Reader {
   }
 
   Operation make(Of<Filter>, const Json& json, const std::string& where) const {
-    return Filter{read_list<std::uint64_t>(field(json, "kept", where, {}), options_.lists,
-                                           where + ": 'kept'")};
+    return Filter{read_list<std::uint64_t>(field(json, "kept", where, {kCondition}), options_.lists,
+                                           where + ": 'kept'"),
+                  condition(json, where)};
   }
   Operation make(Of<Select>, const Json& json, const std::string& where) const {
-    return Select{read_list<std::uint64_t>(field(json, "positions", where, {}), options_.lists,
-                                           where + ": 'positions'")};
+    return Select{read_list<std::uint64_t>(field(json, "positions", where, {kCondition}),
+                                           options_.lists, where + ": 'positions'"),
+                  condition(json, where)};
   }
   Operation make(Of<Sample>, const Json& json, const std::string& where) const {
     const Json& weights = field(json, "weights", where, {"count", "seed", "reshuffle_each_epoch"});

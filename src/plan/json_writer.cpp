@@ -60,14 +60,18 @@ class Writer {
   Json operator()(const Concatenate& all) const { return datasets(all.datasets); }
   Json operator()(const Zip& zip) const { return datasets(zip.datasets); }
 
-  Json operator()(const Filter& filter) const { return {{"kept", list(*filter.kept)}}; }
+  Json operator()(const Filter& filter) const {
+    return with_condition({{"kept", list(*filter.kept)}}, filter.condition);
+  }
   Json operator()(const ShuffleChunks& shuffle) const {
     Json json = write_json(shuffle);
     // A fingerprint need not say how records are divided into chunks.
     if (purpose_ == Purpose::identity) json["chunks"] = summary_of(*shuffle.begins);
     return json;
   }
-  Json operator()(const Select& select) const { return {{"positions", list(*select.positions)}}; }
+  Json operator()(const Select& select) const {
+    return with_condition({{"positions", list(*select.positions)}}, select.condition);
+  }
   Json operator()(const Sample& sample) const {
     Json json = {{"weights", list(*sample.weights)}};
     SampleOptions options = sample.options;
@@ -118,6 +122,12 @@ class Writer {
       all.push_back(Writer(purpose_, options_, fmt::format("{}: dataset {}: ", where_, k))
                         .operations(*parts[k]));
     return {{"datasets", std::move(all)}};
+  }
+
+  // The list alone says which samples they are.
+  Json with_condition(Json json, const std::string& condition) const {
+    if (purpose_ == Purpose::travel && !condition.empty()) json[kCondition] = condition;
+    return json;
   }
 
   Json by_aspect(const ByAspect& given) const {

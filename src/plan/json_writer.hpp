@@ -13,6 +13,9 @@ inline constexpr const char* kByAspect = "by_aspect";
 inline constexpr const char* kLengthsHash = "lengths_hash";
 inline constexpr const char* kSizesHash = "sizes_hash";
 
+/// Of a filter or select that where() made: its expression, for people.
+inline constexpr const char* kCondition = "condition";
+
 enum class Purpose {
   travel,    // all that another process needs, or a refusal
   identity,  // what decides which bytes come out, short

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -104,7 +105,8 @@ struct Zip {
 
 struct Filter {
   static constexpr const char* kName = "filter";
-  List<std::uint64_t> kept;  // numbers of records
+  List<std::uint64_t> kept;    // numbers of records
+  std::string condition = {};  // that they satisfy, of where()
 };
 
 struct Seed {
@@ -236,6 +238,7 @@ struct Select {
   static constexpr Traits kTraits{
       .selects = true, .of_passes = Traits::OfPasses::picks, .needs_all_samples = true};
   List<std::uint64_t> positions;
+  std::string condition = {};  // as in Filter
 
   [[nodiscard]] order::OrderPtr apply(order::OrderPtr input, const KeyOfSeed&) const {
     return order::pick(std::move(input), positions);

@@ -74,7 +74,7 @@ std::vector<std::uint32_t> parts_by_class(std::uint64_t count, std::span<const d
     std::uint64_t position;
     std::uint32_t its_class;
   };
-  const std::vector<std::uint32_t> classes = renumber(options.by);
+  const std::vector<std::uint32_t> classes = renumber(options.by.values);
   const RandomKey key(options.seed, kSplit);
   std::vector<Place> places(count);
   for (std::uint64_t position = 0; position < count; ++position)
@@ -96,7 +96,7 @@ std::vector<std::uint32_t> parts_by_class(std::uint64_t count, std::span<const d
 // Groups in a random order, each to the part that lacks most of what it gets in all.
 std::vector<std::uint32_t> parts_by_group(std::uint64_t count, std::span<const double> fractions,
                                           const SplitOptions& options) {
-  std::vector<std::uint32_t> parts = renumber(options.group);  // at first groups
+  std::vector<std::uint32_t> parts = renumber(options.group.values);  // at first groups
   struct Group {
     std::uint64_t random = 0;
     std::uint64_t size = 0;
@@ -154,11 +154,11 @@ std::vector<std::vector<std::uint64_t>> split_positions(std::uint64_t count,
                                                         std::span<const double> fractions,
                                                         const SplitOptions& options) {
   check_fractions(fractions);
-  check_list("by", options.by.size(), count);
-  check_list("group", options.group.size(), count);
-  if (!options.by.empty() && !options.group.empty())
+  check_list("by", options.by.values.size(), count);
+  check_list("group", options.group.values.size(), count);
+  if (!options.by.values.empty() && !options.group.values.empty())
     refuse(kSplitVerb, "by and group exclude each other: a group has samples of several classes");
-  const std::vector<std::uint32_t> parts = options.group.empty()
+  const std::vector<std::uint32_t> parts = options.group.values.empty()
                                                ? parts_by_class(count, fractions, options)
                                                : parts_by_group(count, fractions, options);
   std::vector<std::uint64_t> sizes(fractions.size());
@@ -166,10 +166,11 @@ std::vector<std::vector<std::uint64_t>> split_positions(std::uint64_t count,
   std::vector<std::vector<std::uint64_t>> positions(fractions.size());
   for (std::size_t part = 0; part < sizes.size(); ++part) {
     if (sizes[part] == 0)
-      refuse(kSplitVerb,
-             fmt::format("part {} of {}, a fraction of {}, would have none of {} samples{}",
-                         part + 1, sizes.size(), fractions[part], count,
-                         options.group.empty() ? "" : ": a group goes to one part as a whole"));
+      refuse(
+          kSplitVerb,
+          fmt::format("part {} of {}, a fraction of {}, would have none of {} samples{}", part + 1,
+                      sizes.size(), fractions[part], count,
+                      options.group.values.empty() ? "" : ": a group goes to one part as a whole"));
     positions[part].reserve(sizes[part]);
   }
   for (std::uint64_t position = 0; position < count; ++position)
@@ -182,17 +183,23 @@ std::uint64_t count_fixed_samples(const Plan& plan, const char* verb) {
   return sample_order(plan, {})->size().value();
 }
 
-void see_fixed_samples(const Plan& plan, const char* verb,
-                       const std::function<void(const Source& source, std::uint64_t number)>& see) {
+void see_fixed_sample_ids(const Plan& plan, const char* verb,
+                          const std::function<void(const SampleId& sample)>& see) {
   const std::uint64_t count = count_fixed_samples(plan, verb);
-  const std::vector<Branch> branches = branches_of(plan);
   const auto cursor = sample_order(plan, {})->open();
   std::array<SampleId, 1024> samples;
   for (std::uint64_t first = 0; first < count; first += samples.size()) {
     const std::size_t read = cursor->read(0, first, 1, samples);
-    for (const SampleId& sample : std::span(samples).first(read))
-      see(*branches[sample.source].source, sample.number);
+    for (const SampleId& sample : std::span(samples).first(read)) see(sample);
   }
+}
+
+void see_fixed_samples(const Plan& plan, const char* verb,
+                       const std::function<void(const Source& source, std::uint64_t number)>& see) {
+  const std::vector<Branch> branches = branches_of(plan);
+  see_fixed_sample_ids(plan, verb, [&](const SampleId& sample) {
+    see(*branches[sample.source].source, sample.number);
+  });
 }
 
 }  // namespace penstock::plan

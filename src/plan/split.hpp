@@ -13,7 +13,7 @@
 
 namespace penstock::plan {
 
-/// The positions of each part, ascending.
+/// The positions of each part, ascending. `by` and `group` are lists.
 ///
 /// Errors  std::invalid_argument  fractions or options that do not fit; a part without positions
 [[nodiscard]] std::vector<std::vector<std::uint64_t>> split_positions(
@@ -23,6 +23,10 @@ namespace penstock::plan {
 ///
 /// Errors  std::invalid_argument  they are not; begins with `verb`, and says what to do
 [[nodiscard]] std::uint64_t count_fixed_samples(const Plan& plan, const char* verb);
+
+/// Calls `see` with each of them, in the order of their positions.
+void see_fixed_sample_ids(const Plan& plan, const char* verb,
+                          const std::function<void(const SampleId& sample)>& see);
 
 /// Calls `see` with the source and the number of each of them, in the order of their positions.
 void see_fixed_samples(const Plan& plan, const char* verb,

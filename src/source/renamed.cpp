@@ -65,7 +65,13 @@ class Renamed final : public Composite {
 
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(fields_.size());
-    Record& part = record.part(0);
+    std::vector<std::uint8_t> wanted;
+    if (!record.wanted_fields().empty()) {
+      wanted.resize(source_->fields().size());
+      for (std::size_t field = 0; field < from_.size(); ++field)
+        if (record.is_wanted(field)) wanted[from_[field]] = 1;
+    }
+    Record& part = record.part(0, wanted);
     if (auto result = source_->read(number, part); !result) return result;
     for (std::size_t field = 0; field < from_.size(); ++field) record[field] = part[from_[field]];
     record.add_bytes_read(part.bytes_read());

@@ -130,9 +130,16 @@ class Zip final : public Composite {
 
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(fields_.size());
+    const std::span<const std::uint8_t> wanted = record.wanted_fields();
     std::size_t field = 0;
     for (std::size_t k = 0; k < sources_.size(); ++k) {
-      Record& part = record.part(k);
+      const std::size_t count = sources_[k]->fields().size();
+      const auto of_part = wanted.empty() ? wanted : wanted.subspan(field, count);
+      if (!of_part.empty() && std::ranges::count(of_part, 0) == std::ssize(of_part)) {
+        field += count;
+        continue;
+      }
+      Record& part = record.part(k, of_part);
       if (auto result = sources_[k]->read(number, part); !result) {
         Fault fault = std::move(result.fault());
         if (fault.file.empty()) fault.file = sources_[k]->location(number);

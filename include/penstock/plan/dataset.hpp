@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <penstock/core/export.hpp>
@@ -54,6 +55,28 @@ class Dataset {
   ///
   /// Errors  std::invalid_argument  an operation on positions stands before it, or nothing is kept
   [[nodiscard]] Dataset filter(const std::function<bool(const RecordInfo&)>& keep) const;
+
+  /// Only the samples whose fields satisfy `condition`, "score > 0.3 and width >= 256". It is evaluated here, once for each
+  /// sample, and the plan keeps which samples they are: a table that is written anew changes nothing until the plan is made
+  /// again. It comes before every operation that changes the samples or their order from epoch to epoch, and is about the
+  /// fields of the source, whatever maps make of them.
+  ///
+  /// The condition has comparisons (`<`, `<=`, `>`, `>=`, `==`, `!=`), `and`, `or`, `not`, brackets, `in (1, 2, 3)`, `not in`,
+  /// `is null`, `is not null`, numbers, texts in single or double quotes, `true` and `false`. A field of numbers [] or texts
+  /// u8 [?] stands by its name, "box.left", or in backticks, "`a name`"; one of booleans may stand alone. Integers and floats
+  /// are compared exactly, texts by their bytes, and dates are the integers that they are stored as.
+  ///
+  /// Null is what is null in a table, or missing in a record of TFRecord or WebDataset, whether the field is required or has a
+  /// default value. As in SQL, a comparison with it is unknown, and a sample is kept if the condition is true: neither
+  /// `score > 0` nor `not score > 0` keeps one without a score.
+  ///
+  /// Of tables, image folders, webdataset and zip only these fields are read; other sources read whole records.
+  ///
+  /// Memory  8 bytes a sample that is kept; 25 for each sample during the call
+  /// Errors  std::invalid_argument  no such condition, with the position in it; a name that is no field; a text compared with
+  ///                                a number; no sample satisfies it; as split()
+  ///         Error                  a record that cannot be read; names it
+  [[nodiscard]] Dataset where(const std::string& condition) const;
 
   /// Fields of the source under other names, with the same bytes: so that two sources fit beside each other (zip), or,
   /// under two names, so that two transforms take the same image. What is not named keeps its name. Must come right
@@ -154,13 +177,27 @@ class Dataset {
   /// Errors  std::invalid_argument  as split()
   [[nodiscard]] std::vector<std::int64_t> classify(
       const std::function<std::int64_t(const RecordInfo&)>& class_of) const;
+  /// The values of a field of the source, in the order of the samples' positions: numbers [], of their type, or texts u8 [?].
+  /// For weights and classes that are computed from them, and for a look at them. It comes before the operations that split()
+  /// must come before.
+  ///
+  /// Of tables, image folders, webdataset and zip only this field is read; of Parquet and Arrow in the order of the rows, so
+  /// that each page is decoded once. Other sources read whole records. It is done by all cores.
+  ///
+  /// Memory  the values; 24 bytes a sample during the call
+  /// Errors  std::invalid_argument  no such field, or one of another shape; as split()
+  ///         Error                  a record that cannot be read, or is null where a value is required; names it
+  [[nodiscard]] std::variant<Column, std::vector<std::string>> column(
+      const std::string& name) const;
   /// Draws with replacement, position p with a probability of `weights`[p] over the sum of all, as
   /// PyTorch's WeightedRandomSampler. Each draw of a sample has random numbers of its own
   /// (SampleId::draw), so another crop. After batch, a batch that is drawn again is the same one.
+  /// `weights` may be the name of a field, whose values they then are, as column() gives them.
   ///
-  /// Errors  std::invalid_argument  not one weight for each position, or none above 0
-  [[nodiscard]] Dataset sample(std::vector<double> weights,
-                               const SampleOptions& options = {}) const;
+  /// Errors  std::invalid_argument  not one weight for each position, or none above 0; a field with a weight that is
+  ///                                negative, infinite or NaN; names its record
+  ///         Error                  as column()
+  [[nodiscard]] Dataset sample(PerSample<double> weights, const SampleOptions& options = {}) const;
   /// One more transform of every sample. Before or after shuffle makes no difference.
   [[nodiscard]] Dataset map(TransformPtr transform) const;
   /// Makes global batches of `global_batch` samples, over all devices and processes.

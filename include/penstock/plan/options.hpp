@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <semaphore>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -126,13 +128,29 @@ void visit_fields(Visitor& visit, BatchOptions& options) {
   visit("uneven", options.uneven);
 }
 
+/// A value for each sample: `values`, in the order of the positions; or what the field called `field` has in it, as
+/// Dataset::column() gives it. Made of a list or of a name.
+template <class T>
+struct PerSample {
+  PerSample() = default;
+  PerSample(std::vector<T> list)
+      : values(std::move(list)) {}                            // NOLINT(google-explicit-constructor)
+  PerSample(std::initializer_list<T> list) : values(list) {}  // NOLINT(google-explicit-constructor)
+  PerSample(std::string name) : field(std::move(name)) {}     // NOLINT(google-explicit-constructor)
+  PerSample(const char* name) : field(name) {}                // NOLINT(google-explicit-constructor)
+
+  std::vector<T> values{};
+  std::string field{};
+};
+
 /// For Dataset::split.
 struct SplitOptions {
   std::uint64_t seed = 0;  ///< which split it is; the same one for the same samples, on any machine
-  /// a class for each sample, of which each part gets its fraction (stratified); by default there is one class
-  std::vector<std::int64_t> by{};
-  /// a group for each sample, such as its patient: all samples of a group go to one part. Not with `by`
-  std::vector<std::int64_t> group{};
+  /// a class for each sample, of which each part gets its fraction (stratified), or the name of a field of integers or texts;
+  /// by default there is one class
+  PerSample<std::int64_t> by{};
+  /// a group for each sample, such as its patient, or the name of a field: all samples of a group go to one part. Not with `by`
+  PerSample<std::int64_t> group{};
 };
 
 /// For Dataset::prefetch_to_devices.

@@ -86,9 +86,31 @@ class Record {
   void set_prefix_limit(std::size_t bytes) noexcept { prefix_limit_ = bytes; }
   [[nodiscard]] std::size_t prefix_limit() const noexcept { return prefix_limit_; }
 
+  /// Call it before read() when only some fields are needed: `wanted` has one number for each of Source::fields(), 0 for those
+  /// that are not. A source may leave these out, and not read them: they are then as reset() leaves them. By default, and with
+  /// none, all are needed.
+  void set_wanted_fields(std::span<const std::uint8_t> wanted) {
+    wanted_.assign(wanted.begin(), wanted.end());
+  }
+  [[nodiscard]] std::span<const std::uint8_t> wanted_fields() const noexcept { return wanted_; }
+  [[nodiscard]] bool is_wanted(std::size_t field) const noexcept {
+    return wanted_.empty() || wanted_[field] != 0;
+  }
+  /// Call it before read() when nulls are to be seen: a value that is null where it is stored is then no fault and no default
+  /// value, but left out.
+  void set_leaves_out_nulls(bool leaves_out) noexcept { leaves_out_nulls_ = leaves_out; }
+  [[nodiscard]] bool leaves_out_nulls() const noexcept { return leaves_out_nulls_; }
+  /// Whether the source has not set a field.
+  [[nodiscard]] bool is_left_out(std::size_t field) const noexcept {
+    return fields_[field].raw() == nullptr && fields_[field].shape().rank() == 0;
+  }
+
   /// Another record inside this one, for a source that joins several. It keeps its memory, which
-  /// counts as this one's.
+  /// counts as this one's. All fields of it are needed.
   [[nodiscard]] Record& part(std::size_t index);
+  /// The same for a source whose fields are this one's: `wanted` of them are needed, or with none all, and nulls are left out
+  /// as here.
+  [[nodiscard]] Record& part(std::size_t index, std::span<const std::uint8_t> wanted);
   /// For a part that is read by a number of its own: its random numbers are then those of that record.
   void set_number(std::uint64_t number) noexcept { sample_.number = number; }
 
@@ -137,6 +159,8 @@ class Record {
   std::vector<std::span<std::byte>> places_;  // kept by reset()
   std::size_t limit_ = SIZE_MAX;
   std::size_t prefix_limit_ = SIZE_MAX;
+  std::vector<std::uint8_t> wanted_;  // empty: all fields
+  bool leaves_out_nulls_ = false;
   bool is_over_limit_ = false;
   std::size_t used_ = 0;  // blocks handed out since reset()
   std::uint64_t bytes_read_ = 0;

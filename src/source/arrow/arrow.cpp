@@ -68,6 +68,7 @@ class ArrowRows final : public Source {
     TableRow out(record, options_.max_record_bytes);
     for (std::size_t i = 0; i < table.fields().size(); ++i) {
       const ArrowTableField& field = table.fields()[i];
+      if (!out.is_wanted(field)) continue;
       Result<void> result = read_field(field, **opened, i, at.row, out);
       if (!result) {
         Fault fault = std::move(result.fault());

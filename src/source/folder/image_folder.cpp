@@ -62,6 +62,8 @@ class ImageFolder final : public Source {
 
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(kFields);
+    record.set(kLabel, reinterpret_cast<const std::byte*>(label_of(number)), DType::i64, Shape{});
+    if (!record.is_wanted(kImage)) return {};
     const source::FileList::Folder& folder = files_.folder(number);
     const std::string_view name = files_.name(number);
     std::array<char, PATH_MAX> path;
@@ -90,7 +92,6 @@ class ImageFolder final : public Source {
     record.add_bytes_read(bytes->size());
     const std::array extents{static_cast<std::int64_t>(bytes->size())};
     record.set(kImage, bytes->data(), DType::u8, Shape(extents));
-    record.set(kLabel, reinterpret_cast<const std::byte*>(label_of(number)), DType::i64, Shape{});
     return {};
   }
 

@@ -174,12 +174,14 @@ class MdsRows final : public Source {
                                                 found.bytes, options_.max_record_bytes));
     Row row{.offset = found.begin, .first = {}, .second = {}, .second_begin = 0, .places = {}};
     if (auto result = fetch(place, found, record, row); !result) return result;
-    for (std::size_t i = 0; i < fields_.size(); ++i)
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (!is_wanted(fields_[i], record)) continue;
       if (auto result = set_field(place, i, row, record); !result) {
         Fault fault = std::move(result.fault());
         fault.reason = fmt::format("column '{}': {}", fields_[i].column.column, fault.reason);
         return fault;
       }
+    }
     return {};
   }
 
@@ -190,7 +192,10 @@ class MdsRows final : public Source {
   // The whole row at once, unless only parts of it are needed.
   Result<void> fetch(const Place& place, const Member& member, Record& record, Row& row) const {
     constexpr std::uint64_t kEnough = 4096;
-    const bool is_whole = is_whole_ && record.prefix_limit() >= member.bytes;
+    const bool is_whole = is_whole_ && record.prefix_limit() >= member.bytes &&
+                          std::ranges::all_of(fields_, [&](const MdsField& field) {
+                            return is_wanted(field, record);
+                          });
     const auto size = static_cast<std::size_t>(
         is_whole ? member.bytes
                  : std::min(member.bytes, std::max(kEnough, index_.columns.head_bytes())));
@@ -203,6 +208,7 @@ class MdsRows final : public Source {
     std::uint64_t begin = member.bytes;
     std::uint64_t end = 0;
     for (const MdsField& field : fields_) {
+      if (!is_wanted(field, record)) continue;
       const MdsPlace& value = row.places[field.number];
       const std::uint64_t bytes = std::min(value.bytes, most_of(field, record));
       if (bytes == 0) continue;
@@ -217,6 +223,11 @@ class MdsRows final : public Source {
     row.second = *rest;
     row.second_begin = begin;
     return {};
+  }
+
+  static bool is_wanted(const MdsField& field, const Record& record) noexcept {
+    return record.is_wanted(field.at) ||
+           (!field.column.lengths.empty() && record.is_wanted(field.at + 1));
   }
 
   // Bytes of a field's value that are needed.

@@ -69,6 +69,7 @@ class ParquetRows final : public Source {
     const auto [shard, row] = shards_.place(number);
     TableRow out(record, options_.max_record_bytes);
     for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (!out.is_wanted(fields_[i])) continue;
       const Reading reading{{shard, files_[shard].place(row), i}, row};
       Result<void> result = read_field(reading, out);
       if (!result) {

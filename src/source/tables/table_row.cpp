@@ -91,6 +91,7 @@ Result<void> TableRow::require_bytes(const TableField& field, std::uint64_t byte
 }
 
 Result<void> TableRow::set_null(const TableField& field, std::uint64_t offset) {
+  if (record_.leaves_out_nulls()) return {};
   if (field.column.required) {
     return fault(
         offset, field.is_media

@@ -34,6 +34,10 @@ class TableRow {
       : record_(record), most_(max_record_bytes) {}
 
   [[nodiscard]] Record& record() noexcept { return record_; }
+  [[nodiscard]] bool is_wanted(const TableField& field) const noexcept {
+    return record_.is_wanted(field.at) ||
+           (!field.column.lengths.empty() && record_.is_wanted(field.at + 1));
+  }
 
   /// Counts bytes that the row takes.
   [[nodiscard]] Result<void> count(std::uint64_t bytes, std::uint64_t offset);

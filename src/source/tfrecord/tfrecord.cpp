@@ -258,6 +258,7 @@ class TfRecords final : public Source {
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
       if (layouts_[i].label.empty()) continue;
       const ShardIndex::Labels& labels = *index.labels(layouts_[i].label);
+      if (record.is_left_out(layouts_[i].at)) continue;
       const std::int64_t found = *record[layouts_[i].at].data<std::int64_t>();
       if (labels.state(row) != LabelState::known || labels.value(row) == found) continue;
       return fmt::format("'{}' is {} in the record, and {} in the index of its file: the file {}",
@@ -285,6 +286,9 @@ class TfRecords final : public Source {
     }
     std::uint64_t list_bytes = 0;
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
+      const std::size_t at = layouts_[i].at;
+      const bool has_lengths = !options_.fields[i].lengths.empty();
+      if (!record.is_wanted(at) && !(has_lengths && record.is_wanted(at + 1))) continue;
       const WireRange* const entry = found.choice[i] != SIZE_MAX ? &found.entry[i] : nullptr;
       auto why = layouts_[i].rows ? set_rows(i, entry, block, data, record, list_bytes)
                                   : set_field(i, entry, block, data, record);
@@ -464,6 +468,7 @@ class TfRecords final : public Source {
     const ExampleField& field = options_.fields[i];
     const FieldSpec& spec = spec_of(i);
     const std::size_t at = layouts_[i].at;
+    if (record.leaves_out_nulls()) return std::nullopt;
     if (field.required) return describe_missing(i, data);
     if (spec.shape.is_dynamic()) {
       record.set(at, own, DType::u8, Shape{0});

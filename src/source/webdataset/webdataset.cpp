@@ -75,7 +75,7 @@ class WebDataset final : public Source {
 
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(specs_.size());
-    return Reader(*this, number).run(record);
+    return Reader(*this, number, record).run();
   }
 
   std::string location(std::uint64_t number) const override {
@@ -144,19 +144,22 @@ class WebDataset final : public Source {
   // Reads one record: what it needs of the shard, in as few reads as make sense, into one block.
   class Reader {
    public:
-    Reader(const WebDataset& source, std::uint64_t number)
+    Reader(const WebDataset& source, std::uint64_t number, Record& record)
         : source_(source),
+          record_(record),
           place_(source.shards_.place(number)),
           index_(source.shards_.index(place_.shard)) {}
 
-    Result<void> run(Record& record) {
+    Result<void> run() {
       std::size_t bytes = 0;  // of the record's block: integers, then stretches of the shard
       for (std::size_t i = 0; i < source_.specs_.size(); ++i) {
+        bytes += sizeof(std::int64_t);
+        is_left_out_[i] = !record_.is_wanted(i);
+        if (is_left_out_[i]) continue;
         Result<void> result = source_.options_.fields[i].type == WebDatasetField::Type::bytes
                                   ? find_bytes(i)
                                   : find_integer(i);
         if (!result) return result;
-        bytes += sizeof(std::int64_t);
       }
       constexpr std::size_t kAlignment = 16;
       bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -172,7 +175,7 @@ class WebDataset final : public Source {
                      fmt::format("the sample takes {} bytes, more than max_record_bytes = {}",
                                  from_shard, most));
       }
-      Result<std::span<std::byte>> block = record.allocate(bytes + from_shard);
+      Result<std::span<std::byte>> block = record_.allocate(bytes + from_shard);
       if (!block) return fault(0, std::move(block.fault().reason));
       for (std::size_t i = 0; i < stretches_; ++i) {
         const Stretch& stretch = stretch_[i];
@@ -180,8 +183,8 @@ class WebDataset final : public Source {
         Result<void> result = source_.shards_.read(place_.shard, stretch.begin, into);
         if (!result) return result;
       }
-      record.add_bytes_read(from_shard);
-      return set_fields(*block, record);
+      record_.add_bytes_read(from_shard);
+      return set_fields(*block);
     }
 
    private:
@@ -235,10 +238,11 @@ class WebDataset final : public Source {
     }
 
     // Nothing where the sample may do without the field. What is damaged may have held it.
-    std::optional<Fault> fault_missing(std::size_t field) const {
+    std::optional<Fault> fault_missing(std::size_t field) {
       if (const auto damage = index_.damage(place_.record))
         return fault(damage->begin, source::describe_tar_damage(*damage) + seen_in(*damage));
-      if (!source_.options_.fields[field].required) return std::nullopt;
+      is_left_out_[field] = record_.leaves_out_nulls();
+      if (!source_.options_.fields[field].required || is_left_out_[field]) return std::nullopt;
       const auto [first, last] = index_.members(place_.record);
       std::vector<std::string> has;
       constexpr std::uint64_t kShown = 10;
@@ -308,15 +312,16 @@ class WebDataset final : public Source {
       }
     }
 
-    Result<void> set_fields(std::span<std::byte> block, Record& record) const {
+    Result<void> set_fields(std::span<std::byte> block) const {
       for (std::size_t i = 0; i < source_.specs_.size(); ++i) {
+        if (is_left_out_[i]) continue;
         std::byte* const integer = block.data() + i * sizeof(std::int64_t);
         if (source_.specs_[i].dtype == DType::i64) {
           std::copy_n(reinterpret_cast<const std::byte*>(&integers_[i]), sizeof(std::int64_t),
                       integer);
-          record.set(i, integer, DType::i64, Shape{});
+          record_.set(i, integer, DType::i64, Shape{});
         } else {
-          record.set(i, integer, DType::u8, Shape{0});
+          record_.set(i, integer, DType::u8, Shape{0});
         }
       }
       for (const Piece& piece : std::span(pieces_).first(pieces_used_)) {
@@ -335,7 +340,7 @@ class WebDataset final : public Source {
           continue;
         }
         const std::array extents{static_cast<std::int64_t>(piece.member.bytes)};
-        record.set(piece.field, data, DType::u8, Shape(extents));
+        record_.set(piece.field, data, DType::u8, Shape(extents));
       }
       return {};
     }
@@ -370,6 +375,7 @@ class WebDataset final : public Source {
     }
 
     const WebDataset& source_;
+    Record& record_;
     source::ShardSet::Place place_;
     const ShardIndex& index_;
     std::array<Piece, kMostFields> pieces_;
@@ -377,6 +383,7 @@ class WebDataset final : public Source {
     std::array<Stretch, kMostFields> stretch_;
     std::size_t stretches_ = 0;
     std::array<std::int64_t, kMostFields> integers_;
+    std::array<bool, kMostFields> is_left_out_;  // not wanted, or to be seen as missing
   };
 
   std::vector<ShardColumn> columns_of(const ShardIndex& index) const {
