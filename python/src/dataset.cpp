@@ -187,6 +187,7 @@ Errors  ValueError  fractions that are not above 0, or do not add up to 1; a par
           "fractions"_a, "seed"_a, "by"_a, "group"_a);
   def(dataset, calls::dataset_blocks(), {"length"});
   def(dataset, calls::dataset_pack(), {"length"});
+  def(dataset, calls::dataset_join(), {"on"});
   def(dataset, calls::dataset_rename().with(
                    R"(    photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
     ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
@@ -320,7 +321,8 @@ Errors  TypeError   no __len__ or __getitem__
   bind_order(dataset);
   bind_batching(dataset);
   bind_buckets(dataset);
-  def_all(dataset, calls::methods_of_dataset(), {"rename", "blocks", "pack", "batch_by_length"});
+  def_all(dataset, calls::methods_of_dataset(),
+          {"join", "rename", "blocks", "pack", "batch_by_length"});
   dataset.def_prop_ro("size", &Dataset::size, docs::dataset_size)
       .def(
           "__len__",
