@@ -104,6 +104,7 @@ from penstock._penstock import (
     image_libraries,
     image_sizes,
     images,
+    images_from,
     letterbox,
     mds,
     megatron,
@@ -150,6 +151,7 @@ __all__ = [
     "RowBytes",
     # Where data comes from.
     "images",
+    "images_from",
     "files",
     "image_folder",
     "webdataset",

@@ -29,6 +29,36 @@ def take(table: Any, all_columns: bool, rows: Any) -> tuple[Any, list[str] | Non
     return table.__arrow_c_stream__(), columns, rows
 
 
+def require_table_of_files(table: Any) -> None:
+    """Refuses what images_from() is given that is no table."""
+    if hasattr(table, "__arrow_c_stream__") or hasattr(table, "features"):
+        return
+    raise TypeError(
+        "images_from takes the path of a table, or an object with __arrow_c_stream__, as the tables of pyarrow, polars, pandas and "
+        f"DuckDB are, or a Hugging Face data set, found a {type(table).__name__}: lists of paths and labels are for files(paths, labels)"
+    )
+
+
+def categories_of(table: Any, column: str) -> list[str]:
+    """The categories of a column that lists them, in their order; none where it does not, or where they are no texts."""
+    categories: Any = None
+    if hasattr(getattr(table, "schema", None), "field"):  # pyarrow's
+        categories = _entries(table, column)
+    elif hasattr(table, "dtypes") and column in table.columns:
+        # Of polars' Categorical these depend on what else the process has read; of its Enum they are a list.
+        kind = getattr(table[column], "dtype", None)
+        categories = getattr(kind, "categories", None) if type(kind).__name__ in ("CategoricalDtype", "Enum") else None
+    names = [] if categories is None else list(categories)
+    return names if all(isinstance(name, str) for name in names) else []
+
+
+def _entries(table: Any, column: str) -> Any:
+    chunks = table.column(column).chunks if hasattr(table, "column") and hasattr(table.schema.field(column).type, "index_type") else []
+    if any(chunk.dictionary != chunks[0].dictionary for chunk in chunks):
+        raise ValueError(f"images_from: the chunks of the column {column!r} have several dictionaries: pass classes, or table.unify_dictionaries()")
+    return chunks[0].dictionary.to_pylist() if chunks else None
+
+
 def _of_hugging_face(data: Any, all_columns: bool, rows: Any) -> tuple[list[str] | None, Any, Any]:
     chosen = data.format
     if chosen["type"] is not None:

@@ -244,6 +244,7 @@ Errors  ValueError  fractions that are not above 0, or do not add up to 1; a par
   def(dataset, Call{where.name, WithGil{&where_of}, where.doc, std::get<0>(where.parameters)});
   def(dataset, calls::dataset_blocks(), {"length"});
   def(dataset, calls::dataset_pack(), {"length"});
+  def(dataset, calls::dataset_join(), {"on"});
   def(dataset, calls::dataset_rename().with(
                    R"(    photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
     ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
@@ -378,7 +379,7 @@ Errors  TypeError   no __len__ or __getitem__
   bind_batching(dataset);
   bind_buckets(dataset);
   def_all(dataset, calls::methods_of_dataset(),
-          {"where", "rename", "blocks", "pack", "batch_by_length"});
+          {"where", "join", "rename", "blocks", "pack", "batch_by_length"});
   dataset.def_prop_ro("size", &Dataset::size, docs::dataset_size)
       .def(
           "__len__",

@@ -1,5 +1,7 @@
 // Data that is stored somewhere: folders, shards, arrays.
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -118,6 +120,18 @@ struct PythonValue<std::vector<TableColumn>> : ColumnsOf<TableColumn> {};
 template <>
 struct PythonValue<std::vector<MdsColumn>> : ColumnsOf<MdsColumn> {};
 
+namespace {
+
+// The path that a str, bytes or os.PathLike is.
+std::optional<std::string> path_of(nb::handle given) {
+  if (!nb::isinstance<nb::str>(given) && !nb::isinstance<nb::bytes>(given) &&
+      !nb::hasattr(given, "__fspath__"))
+    return std::nullopt;
+  return nb::cast<std::string>(nb::module_::import_("os").attr("fsdecode")(given));
+}
+
+}  // namespace
+
 /// A table in memory.
 struct TableObject {
   nb::object object;
@@ -184,11 +198,9 @@ struct PythonValue<PathList> {
 
  private:
   static bool take(nb::handle given, std::string& path) {
-    if (!nb::isinstance<nb::str>(given) && !nb::isinstance<nb::bytes>(given) &&
-        !nb::hasattr(given, "__fspath__"))
-      return false;
-    path = nb::cast<std::string>(nb::module_::import_("os").attr("fsdecode")(given));
-    return true;
+    auto found = path_of(given);
+    if (found) path = *std::move(found);
+    return found.has_value();
   }
 };
 template <>
@@ -243,6 +255,29 @@ namespace {
 
 Dataset make_files(const PathList& list, const FilesOptions& options) {
   return files(list.paths, options);
+}
+
+// A path, or a table in memory: its paths and labels as the files that they name, and its other columns beside these.
+Dataset make_images_from(const TableObject& table, ImagesFromOptions options) {
+  if (const auto path = path_of(table.object))
+    return without_gil([&] { return images_from(*path, std::move(options)); });
+  const nb::module_ arrow = nb::module_::import_("penstock._arrow");
+  arrow.attr("require_table_of_files")(table.object);
+  const nb::object none = nb::none();
+  std::vector<TableColumn> columns{{.name = options.path}};
+  if (options.path == "label") columns.front() = {.name = "path", .column = "label"};
+  if (!options.label.empty()) columns.push_back({.name = "label", .column = options.label});
+  const std::vector<TableColumn> others = std::exchange(options.columns, {});
+  const SourcePtr keys = source_of_table(table.object, {.columns = columns}, none);
+  if (options.classes.empty() && !options.label.empty())
+    options.classes = nb::cast<std::vector<std::string>>(
+        arrow.attr("categories_of")(table.object, options.label));
+  options.path = columns.front().name;
+  if (!options.label.empty()) options.label = "label";
+  Dataset files =
+      without_gil([&] { return Dataset(source::images_from(*keys, std::move(options))); });
+  if (others.empty()) return files;
+  return zip({files, Dataset(source_of_table(table.object, {.columns = others}, none))});
 }
 
 Dataset make_arrow_table(const TableObject& table, const ArrowOptions& options,
@@ -312,6 +347,17 @@ void bind_sources(nb::module_& module) {
       Call{"files", &make_files, calls::source_files().doc, Parameter<PathList>{"paths"},
            Parameter<FilesOptions>{"options"}},
       {"labels"});
+  def(module,
+      Call{"images_from", WithGil{&make_images_from}, calls::source_images_from().doc,
+           Parameter<TableObject>{"table"}, Parameter<ImagesFromOptions>{"options"}}
+          .with(
+              R"(    # pandas.read_csv("train.csv"), and a Dataset that opens os.path.join("train", row["id"] + ".jpg")
+    ps.images_from("train.csv", path="id", label="breed", root="train", ending=".jpg")
+
+`table` may also be a table in memory, as of arrow_table(). Relative paths are then below `root`, by default the current
+folder. Where `label` is a column of categories of pandas, of an Enum of polars or of a dictionary of pyarrow, and there are
+no `classes`, the classes are these, in their order. A plan in JSON has all paths and labels in it, as of files().)"),
+      {"path", "label"});
   def(module, calls::source_webdataset());
   def(module, calls::source_tfrecord());
   def(module, calls::source_parquet());

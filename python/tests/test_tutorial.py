@@ -161,16 +161,40 @@ def test_the_programs_about_parquet_files_run_as_they_are(tmp_path, monkeypatch,
         pq.write_table(pets, tmp_path / "hub" / folder / "train-0.parquet")
         for revision in revisions:
             hub.push(tmp_path / "hub", revision)
+    names_of_files = [f"{kind}/{number}.jpg" for kind in ("cat", "dog") for number in range(2)]
+    for name in names_of_files:
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / name).write_bytes(photo)
+    pq.write_table(pa.table({"file": names_of_files, "score": [1.0, 2.0, 3.0, 4.0]}), "meta.parquet")
+    Path("scans.csv").write_text("scan,label,patient\n" + "".join(f"photos/{name},0,{number % 2}\n" for number, name in enumerate(names_of_files)))
+    pq.write_table(pa.table({"patient": [1, 0], "age": [50, 60]}), "patients.parquet")
     text = (TUTORIAL.parent / "tables.md").read_text()
     names: dict[str, object] = {}
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)):
         exec(compile(block, f"block {number} of tables.md", "exec"), names)
         if "hf://" in block:
             assert [field.name for field in names["train"].fields] == ["image", "label"] and len(names["train"]) == 8
+    assert [field.name for field in names["scored"].fields] == ["image", "label", "score"] and len(names["scored"]) == 4
+    assert [field.name for field in names["aged"].fields] == ["image", "label", "patient", "age"] and len(names["aged"]) == 4
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("(8, 224, 224, 3) [")
     assert out[1:] == ["['cat', 'dog']",
                        "image u8 [?] text u8 [?] vector f64 [4] score i64 [] words u8 [?] word_bytes i64 [?]"]
+
+
+def test_the_program_about_csv_files_runs(tmp_path, monkeypatch, images):
+    monkeypatch.chdir(tmp_path)
+    photo = next(images.rglob("*.jpg")).read_bytes()
+    (tmp_path / "dogs" / "train").mkdir(parents=True)
+    for name in ("a1", "b2"):
+        (tmp_path / "dogs" / "train" / f"{name}.jpg").write_bytes(photo)
+    (tmp_path / "dogs" / "train.csv").write_text("id,breed,age\na1,pug,3\nb2,beagle,7\na1,pug,4\n")
+    text = (TUTORIAL.parent / "images.md").read_text()
+    names: dict[str, object] = {"ps": ps}
+    exec(re.search(r"^```python\n(# frame = pandas.read_csv.*?)^```$", text, re.MULTILINE | re.DOTALL)[1], names)
+    step = next(names["plan"].loader())
+    assert step["image"].shape == (3, 224, 224, 3) and names["dogs"].class_names == ["beagle", "pug"]
+    assert sorted(zip(step["label"].numpy().tolist(), step["age"].numpy().tolist())) == [(0, 7), (1, 3), (1, 4)]
 
 
 def test_the_programs_about_mds_run_as_they_are(tmp_path, monkeypatch, capsys, images):

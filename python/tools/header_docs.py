@@ -316,7 +316,12 @@ def make(headers: list[Path]) -> str:
             value = "" if default is None else f", {kind}{default if default.startswith('{') else '{' + default + '}'}"
             parts.append(f'Parameter<{kind}>{{"{name}"{value}}}')
         prefix = f"{function.owner}::" if function.owner else ""
-        arguments = ", ".join([f'"{function.name}"', f"&penstock::{prefix}{function.name}", text_in_cpp(docstring(function.comment)), *parts])
+        called = f"&penstock::{prefix}{function.name}"
+        if function.name in others and not function.owner[:1].isupper():  # the address of an overloaded one is not known
+            declared = ", ".join(f"{kind} {name}" for kind, name, _ in function.parameters)
+            names = ", ".join(name for _, name, _ in function.parameters)
+            called = f"[]({declared}) {{ return penstock::{prefix}{function.name}({names}); }}"
+        arguments = ", ".join([f'"{function.name}"', called, text_in_cpp(docstring(function.comment)), *parts])
         own_name = f"{snake(function.owner)}_{function.name}" if function.owner else function.name
         out += [f"inline auto {own_name}() {{", f"  return Call{{{arguments}}};", "}"]
         if function.group:

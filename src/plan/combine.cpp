@@ -1,6 +1,8 @@
 #include "src/plan/combine.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -8,6 +10,8 @@
 
 #include "src/plan/branches.hpp"
 #include "src/plan/describe.hpp"
+#include "src/plan/split.hpp"
+#include "src/source/picked.hpp"
 #include "src/source/zip.hpp"
 
 namespace penstock::plan {
@@ -17,25 +21,49 @@ Operation make_mix(std::vector<PlanPtr> datasets, MixOptions options) {
   return Mix{std::move(datasets), std::move(options)};
 }
 
+namespace {
+
+bool chooses(const Operation& operation) {
+  return std::holds_alternative<Filter>(operation) || traits_of(operation).selects;
+}
+
+// The plan's records as those of a source.
+SourcePtr records_of(const Plan& plan) {
+  SourcePtr source = branches_of(plan).front().source;
+  if (std::ranges::none_of(plan.operations(), chooses)) return source;
+  auto numbers = std::make_shared<std::vector<std::uint64_t>>();
+  numbers->reserve(count_fixed_samples(plan, Zip::kName));
+  see_fixed_samples(plan, Zip::kName,
+                    [&](const Source&, std::uint64_t number) { numbers->push_back(number); });
+  return source::picked(std::move(source), std::move(numbers));
+}
+
+}  // namespace
+
+void require_pairable(const Plan& plan, const char* verb, std::size_t dataset) {
+  if (const Stream* stream = plan.stream())
+    throw std::invalid_argument(
+        fmt::format("{} pairs records by their number, and {} is a stream: push both parts as "
+                    "one record",
+                    verb, stream->location(0)));
+  const bool has_more =
+      std::ranges::any_of(plan.operations().subspan(1), [](const Operation& operation) {
+        return !std::holds_alternative<Map>(operation) && !chooses(operation);
+      });
+  const bool is_single = plan.parts().empty() || std::holds_alternative<Zip>(plan.input());
+  if (has_more || !is_single)
+    throw std::invalid_argument(fmt::format(
+        "{0} pairs records by their number, so its datasets are a source, operations that choose "
+        "among its records (filter, take, skip, shard, select) and maps, and dataset {1} has more "
+        "({2}): put seed and all operations on positions after {0}",
+        verb, dataset, describe(plan)));
+}
+
 Operation make_zip(std::vector<PlanPtr> datasets) {
   std::vector<SourcePtr> sources;
   for (std::size_t k = 0; k < datasets.size(); ++k) {
-    const Plan& plan = *datasets[k];
-    const bool has_more = std::ranges::any_of(
-        plan.operations().subspan(1),
-        [](const Operation& operation) { return !std::holds_alternative<Map>(operation); });
-    if (has_more || !plan.is_plain())
-      throw std::invalid_argument(
-          fmt::format("zip pairs records by their number, so its datasets are a source and maps, "
-                      "and dataset {} "
-                      "has more ({}): put filter, seed and all operations on positions after zip",
-                      k, describe(plan)));
-    if (const Stream* stream = plan.stream())
-      throw std::invalid_argument(
-          fmt::format("zip pairs records by their number, and {} is a stream: push both parts as "
-                      "one record",
-                      stream->location(0)));
-    sources.push_back(branches_of(plan).front().source);
+    require_pairable(*datasets[k], Zip::kName, k);
+    sources.push_back(records_of(*datasets[k]));
   }
   SourcePtr source = source::zip(std::move(sources));
   return Zip{std::move(datasets), std::move(source)};

@@ -14,6 +14,7 @@
 #include "src/plan/combine.hpp"
 #include "src/plan/describe.hpp"
 #include "src/plan/field_values.hpp"
+#include "src/plan/join.hpp"
 #include "src/plan/json.hpp"
 #include "src/plan/order.hpp"
 #include "src/plan/plan.hpp"
@@ -82,6 +83,10 @@ Dataset Dataset::where(const std::string& condition) const {
 
 Dataset Dataset::rename(std::vector<FieldName> names) const {
   return Dataset(source::rename(plan::source_to_rename(*plan_), std::move(names)));
+}
+
+Dataset Dataset::join(const Dataset& table, const JoinOptions& options) const {
+  return Dataset(Plan::starting_with(plan::make_join(plan_, table.plan_, options)));
 }
 
 Dataset Dataset::blocks(const BlockOptions& options) const {
@@ -331,6 +336,9 @@ Dataset image_folder(const std::filesystem::path& path, ImageFolderOptions optio
 }
 Dataset files(const std::vector<std::string>& paths, FilesOptions options) {
   return Dataset(source::files(paths, std::move(options)));
+}
+Dataset images_from(const std::filesystem::path& table, ImagesFromOptions options) {
+  return Dataset(source::images_from(table, std::move(options)));
 }
 Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   return Dataset(source::webdataset(shards, std::move(options)));

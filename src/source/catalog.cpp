@@ -65,6 +65,19 @@ void visit_fields(Visitor& visit, FilesArguments& all) {
 }
 SourcePtr make(FilesArguments all) { return files(all.paths, std::move(all.options)); }
 
+struct ImagesFromArguments {
+  static constexpr const char* kName = "images_from";
+  std::string table;
+  ImagesFromOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ImagesFromArguments& all) {
+  visit.required("table", all.table);
+  visit_fields(visit, all.options);
+  visit("storage", all.options.storage);  // the table may name objects
+}
+SourcePtr make(ImagesFromArguments all) { return images_from(all.table, std::move(all.options)); }
+
 struct WebDatasetArguments {
   static constexpr const char* kName = "webdataset";
   std::vector<std::string> shards;
@@ -217,6 +230,13 @@ Description describe_files(std::vector<std::string> paths, FilesOptions options)
   return {.name = all.kName, .options = core::dump_json(json), .text = std::move(text)};
 }
 
+Description describe_images_from(const std::filesystem::path& table,
+                                 const ImagesFromOptions& options) {
+  ImagesFromArguments all{absolute(table.string()), options};
+  all.options.root = absolute(options.root.string());
+  return core::describe_call(all);
+}
+
 Description describe_webdataset(const ShardPaths& shards, const WebDatasetOptions& options) {
   return core::describe_call(WebDatasetArguments{all_absolute(shards.as_given()), options});
 }
@@ -267,9 +287,9 @@ Description describe_zip(const std::vector<Description>& parts) {
 }
 
 std::map<std::string, MakeSource> makers_of_sources() {
-  return makers_of<ImageFolderArguments, FilesArguments, WebDatasetArguments, TfRecordArguments,
-                   ParquetArguments, ArrowArguments, MdsArguments, ArraysArguments,
-                   TokenFilesArguments, MegatronArguments, NumbersArguments>();
+  return makers_of<ImageFolderArguments, FilesArguments, ImagesFromArguments, WebDatasetArguments,
+                   TfRecordArguments, ParquetArguments, ArrowArguments, MdsArguments,
+                   ArraysArguments, TokenFilesArguments, MegatronArguments, NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

@@ -24,6 +24,8 @@ namespace penstock::source {
                                                 const ImageFolderOptions& options);
 /// `paths` are relative to options.root, which is absolute.
 [[nodiscard]] Description describe_files(std::vector<std::string> paths, FilesOptions options);
+[[nodiscard]] Description describe_images_from(const std::filesystem::path& table,
+                                               const ImagesFromOptions& options);
 [[nodiscard]] Description describe_webdataset(const ShardPaths& shards,
                                               const WebDatasetOptions& options);
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,

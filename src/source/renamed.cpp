@@ -49,11 +49,14 @@ class Renamed final : public Composite {
       add(field);
     }
     for (const FieldName& name : names_) {
-      if (name.name.empty()) refuse(fmt::format("give '{}' a name", name.field));
+      if (name.name.empty() && std::ranges::count(names_, name.field, &FieldName::field) > 1)
+        refuse(
+            fmt::format("'{}' has a name, and an empty one, which would leave it out", name.field));
       if (std::ranges::find(source_->fields(), name.field, &FieldSpec::name) ==
           source_->fields().end())
         refuse(fmt::format("there is no field '{}': there are {}", name.field, all));
     }
+    if (fields_.empty()) refuse("no field would be left");
     find_labels();
     for (const FieldSpec& field : fields_)
       if (std::ranges::count(fields_, field.name, &FieldSpec::name) > 1)
@@ -89,7 +92,7 @@ class Renamed final : public Composite {
   }
   RecordName name(std::uint64_t number) const override { return source_->name(number); }
   std::optional<std::uint64_t> length(std::uint64_t number) const override {
-    return source_->length(number);
+    return has_lengths_ ? source_->length(number) : std::nullopt;
   }
   std::uint64_t files() const noexcept override { return source_->files(); }
   std::uint64_t file_of(std::uint64_t number) const override { return source_->file_of(number); }
@@ -121,9 +124,16 @@ class Renamed final : public Composite {
       from_.push_back(number);
     };
     const std::size_t before = fields_.size();
+    bool is_left_out = false;
     for (const FieldName& name : names_)
-      if (name.field == field.name) put(name.name);
-    if (fields_.size() == before) put(field.name);
+      if (name.field == field.name && name.name.empty())
+        is_left_out = true;
+      else if (name.field == field.name)
+        put(name.name);
+    if (fields_.size() == before && !is_left_out) put(field.name);
+    // Which field the source's lengths are of is not known.
+    if (is_left_out && field.shape.is_dynamic()) has_lengths_ = false;
+    if (is_left_out) left_out_.push_back(field.name);
   }
 
   // What the source knows of labels is of one of its fields; here they are of a field "label" that is the same, or where there
@@ -132,6 +142,7 @@ class Renamed final : public Composite {
     const auto* const renamed = dynamic_cast<const Renamed*>(source_.get());
     const std::string& theirs = renamed != nullptr ? renamed->labels_of_ : labels_of_;
     std::string ours;
+    has_labels_ = std::ranges::find(left_out_, theirs) == left_out_.end();
     for (std::size_t field = 0; field < fields_.size(); ++field) {
       const bool is_same = source_->fields()[from_[field]].name == theirs;
       if (fields_[field].name == "label") has_labels_ = is_same;
@@ -146,7 +157,9 @@ class Renamed final : public Composite {
   std::vector<std::size_t> from_;  // which field of the source each is
   std::string labels_of_ =
       "label";  // the field that the source's labels are of, under its name here
+  std::vector<std::string> left_out_;  // fields of the source
   bool has_labels_ = true;
+  bool has_lengths_ = true;
 };
 
 }  // namespace

@@ -12,9 +12,11 @@ namespace penstock::source {
 inline constexpr const char* kRename = "rename";
 
 /// The records of a source, with the same bytes in the same place. A field that `names` has several times is there under
-/// each of these names; one that it does not have keeps its own.
+/// each of these names; one that it does not have keeps its own. An
+/// empty name leaves the field out.
 ///
-/// Errors  std::invalid_argument  no such field; no name, or one that two fields would have
+/// Errors  std::invalid_argument  no such field; a name that two fields would have; a field that is left out and has a name,
+///                                or no field is left
 [[nodiscard]] SourcePtr rename(SourcePtr source, std::vector<FieldName> names);
 
 /// Of what describe() of such a source wrote.

@@ -16,6 +16,8 @@
 #include "src/core/printable.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/composite.hpp"
+#include "src/source/described.hpp"
+#include "src/source/stem.hpp"
 
 namespace penstock::source {
 
@@ -31,10 +33,7 @@ bool lists_a_folder(const Source& source) {
 
 // The path of a file without its ending.
 std::string stem_of(const Source& source, std::uint64_t number) {
-  std::string path = source.name(number).key;
-  const std::size_t point = path.rfind('.');
-  if (point != path.npos && path.find('/', point) == path.npos) path.resize(point);
-  return path;
+  return std::string(without_ending(source.name(number).key));
 }
 
 // The stems of all files; with `bare` without what all names begin or end with, as those of 1_mask.png and 2_mask.png do.
@@ -240,7 +239,7 @@ SourcePtr zip(std::vector<SourcePtr> sources) {
 }
 
 const Source& source_of_field(const Source& source, std::string_view field) {
-  const auto* const zipped = dynamic_cast<const Zip*>(&source);
+  const auto* const zipped = dynamic_cast<const Zip*>(&without_description(source));
   if (zipped == nullptr) return source;
   for (const SourcePtr& part : zipped->parts())
     if (std::ranges::find(part->fields(), field, &FieldSpec::name) != part->fields().end())

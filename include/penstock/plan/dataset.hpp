@@ -79,13 +79,34 @@ class Dataset {
   [[nodiscard]] Dataset where(const std::string& condition) const;
 
   /// Fields of the source under other names, with the same bytes: so that two sources fit beside each other (zip), or,
-  /// under two names, so that two transforms take the same image. What is not named keeps its name. Must come right
-  /// behind the source.
+  /// under two names, so that two transforms take the same image. What is not named keeps its name; an empty name
+  /// leaves the field out. Must come right behind the source.
   ///
   ///   zip({images("photos"), images("masks").rename({{"image", "mask"}, {"label", "mask_label"}})})
   ///
-  /// Errors  std::invalid_argument  another operation stands before it; no such field; a name that two fields would have
+  /// Errors  std::invalid_argument  another operation stands before it; no such field, or none is left; a name that two fields
+  ///                                would have
   [[nodiscard]] Dataset rename(std::vector<FieldName> names) const;
+
+  /// The samples with the fields of `table` beside theirs: those of the row whose field `on` has the same value. The samples
+  /// keep their order. Where they have a field `on`, too, it is compared; else what is compared is the name of each sample's
+  /// record (RecordName::key): all of it, without its ending, its part behind the last slash, or that without its ending,
+  /// whichever of these finds the most rows. Integers are names as decimals.
+  ///
+  ///   images("photos").join(parquet("meta.parquet"), {.on = "file"})
+  ///
+  /// Several samples may have one row, and rows that no sample has are left out. What it returns is zip() of both with a
+  /// select() for the rows, which is found here, once: `on` of each row and sample is read, with all that lies in the same
+  /// record. So it comes before operations that change the samples or their order from epoch to epoch, and maps of the table
+  /// come after it.
+  ///
+  /// Memory  8 bytes a sample; its key, and about 100 bytes, for each row and sample during the call
+  /// Errors  std::invalid_argument  no such field of the table, or no other one; fields `on` that are neither both integers nor
+  ///                                both texts; a field that both have: rename() it in one of them; not a source each, and
+  ///                                operations that choose among its records and, of the samples, maps
+  ///         Error                  a sample has no row; a key comes in several rows; two records have one name without its
+  ///                                ending or folder; a key cannot be read, or is null
+  [[nodiscard]] Dataset join(const Dataset& table, const JoinOptions& options) const;
 
   /// Cuts all documents of the source, concatenated, into blocks of `length` tokens: those are the samples from here on. It
   /// must be the first operation, since documents then have no order of their own. The tokens after the last whole block are
@@ -345,9 +366,10 @@ class Dataset {
 /// Errors  std::invalid_argument  as for mix; an endless one before the last
 [[nodiscard]] Dataset concatenate(const std::vector<Dataset>& datasets);
 /// Joins record i of each of the `datasets` into one sample with the fields of all; it is as long as the shortest. Shuffle
-/// and repeat what it returns, so that pairs stay pairs.
+/// and repeat what it returns, so that pairs stay pairs. Operations that choose among the records (filter, take, skip, shard,
+/// select) may stand before it: record i is then the i-th of the chosen ones.
 ///
-/// Errors  std::invalid_argument  none, one with more than maps in it, or a field name used twice
+/// Errors  std::invalid_argument  none, one with more than these and maps in it, or a field name used twice
 [[nodiscard]] Dataset zip(const std::vector<Dataset>& datasets);
 
 // Each source as a Dataset: image_folder(...) is Dataset(source::image_folder(...)). The headers in source/ have what each
@@ -357,6 +379,8 @@ class Dataset {
 [[nodiscard]] Dataset image_folder(const std::filesystem::path& path,
                                    ImageFolderOptions options = {});
 [[nodiscard]] Dataset files(const std::vector<std::string>& paths, FilesOptions options = {});
+[[nodiscard]] Dataset images_from(const std::filesystem::path& table,
+                                  ImagesFromOptions options = {});
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 [[nodiscard]] Dataset parquet(const ShardPaths& files, ParquetOptions options = {});

@@ -143,6 +143,29 @@ struct PerSample {
   std::string field{};
 };
 
+/// What becomes of a sample that has no row in a table.
+enum class MissingRows : std::uint8_t {
+  error,  ///< an error that counts them and names some
+  drop    ///< it is left out
+};
+template <>
+struct EnumNames<MissingRows> {
+  static constexpr std::pair<MissingRows, const char*> kNames[] = {{MissingRows::error, "error"},
+                                                                   {MissingRows::drop, "drop"}};
+};
+
+/// For Dataset::join.
+struct JoinOptions {
+  std::string on;  ///< the field of the table by whose values rows are found; texts or integers
+  MissingRows missing = MissingRows::error;  ///< what becomes of samples that have no row
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, JoinOptions& options) {
+  visit.required("on", options.on);
+  visit("missing", options.missing);
+}
+
 /// For Dataset::split.
 struct SplitOptions {
   std::uint64_t seed = 0;  ///< which split it is; the same one for the same samples, on any machine

@@ -22,8 +22,8 @@
 namespace PENSTOCK_EXPORT penstock {
 
 /// Which names stand for which sources, transforms and functions when a plan is read. A value; a
-/// new one contains the library's own: image_folder, webdataset, tfrecord, parquet, arrow, mds,
-/// arrays, numbers and zip; decode_image.
+/// new one contains the library's own: image_folder, images_from, webdataset, tfrecord, parquet, arrow,
+/// mds, arrays, numbers and zip; decode_image.
 ///
 ///   Registry registry;
 ///   registry.add_transform("blur", [](std::string_view options) { return make_blur(options); });

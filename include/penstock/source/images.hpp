@@ -9,6 +9,7 @@
 
 #include <penstock/core/export.hpp>
 #include <penstock/source/source.hpp>
+#include <penstock/source/tables.hpp>
 #include <penstock/storage/object_storage.hpp>
 
 namespace PENSTOCK_EXPORT penstock {
@@ -141,6 +142,80 @@ namespace source {
 ///                                none of `classes`, or classes without labels; the field's name is empty or "label"
 /// Faults  as image_folder()
 [[nodiscard]] SourcePtr files(const std::vector<std::string>& paths, FilesOptions options = {});
+
+}  // namespace source
+/// For source::images_from().
+struct ImagesFromOptions {
+  std::string path = "file";  ///< the column of the files' paths
+  /// the column of their labels: integers (3 or 3.0), which stay as they are, or names of classes, which are sorted and
+  /// numbered from 0; "": there is none, and all labels are 0
+  std::string label = "label";
+  /// names of the classes: label i is classes[i], so that a validation set has the labels of its training set; integers are
+  /// then from 0 to their number - 1. By default those of the column, if it has Hugging Face's ClassLabel, else the names
+  /// among the labels, sorted
+  std::vector<std::string> classes{};
+  /// the folder that relative paths are relative to; by default that of the table
+  std::filesystem::path root{};
+  /// is appended to each path that does not end with it, such as ".jpg" for a column of ids
+  std::string ending{};
+  /// more columns of the table, each of which becomes a field; by default there are none
+  std::vector<TableColumn> columns{};
+  std::string field = "image";  ///< the name of the field with a file's bytes
+  /// a larger file is a fault, so that one record cannot take all memory
+  std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
+  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ImagesFromOptions& options) {
+  // `storage`: as in ImageFolderOptions.
+  visit("path", options.path);
+  visit("label", options.label);
+  visit("classes", options.classes);
+  visit("root", options.root);
+  visit("ending", options.ending);
+  visit("columns", options.columns);
+  visit("field", options.field);
+  visit("max_file_bytes", options.max_file_bytes);
+}
+
+namespace source {
+
+/// Images, or any files, that a table names: each row is a record, in the order of the rows. `table` is a Parquet file, a
+/// folder or a pattern of such, an Arrow file, or else a CSV file, which may be behind "s3://" or "hf://", too.
+///
+/// The first line of a CSV file names its columns. They are separated by commas, tabs, semicolons or bars: by those with
+/// which the first line has the columns that are asked for. A value with a separator or a line's end in it is in double
+/// quotes. The text is UTF-8.
+///
+/// A path is relative to `root`, absolute, or an s3:// or hf:// URL; all are files of one store. The same one may come
+/// several times. The table is read here, as a whole; no file is looked at before it is read, so that one that is missing is
+/// a fault of its record. Where none of the first 100 is there, that is an error.
+///
+/// Each of `columns` becomes a field as in parquet(). One of a CSV file is i64 [] where all its values are integers, f64 []
+/// where all are numbers, and else texts, u8 [?]. Integers that begin with a 0, and those that i64 has not, are texts. Both
+/// numbers and texts in one column are an error, unless the numbers are in quotes. A value that is empty is an empty text; as
+/// a number it is an error, or default_value if its TableColumn is not required.
+///
+/// Keys and fingerprint are those of files(), and with `columns` of zip() of that and of the table's rows. A plan in JSON has
+/// the table's path.
+///
+/// Shapes  `field` u8 [?] (the file's bytes), label i64 [], and `columns`.
+/// Units   as files(), and of a CSV file its columns; while the table is read also its paths, and a CSV file as a whole
+/// Errors  std::invalid_argument  no path column; two equal names in classes; a label that is none of classes; paths of several
+///                                stores; a field's name that is empty or used twice; lists from a CSV file
+///         Error                  the table cannot be read, or has no such column or no rows; a path that is null or empty; a
+///                                label that is null, or is neither an integer nor a name, as the others are; none of the first
+///                                100 files is there
+/// Faults  as image_folder(), and as the table's rows
+[[nodiscard]] SourcePtr images_from(const std::filesystem::path& table,
+                                    ImagesFromOptions options = {});
+
+/// The same of a table that is open: `path` and `label` are fields of its records, which are read here. Relative paths are
+/// below `root`, by default the current folder. A plan in JSON has all paths and labels in it, as of files().
+///
+/// Errors  std::invalid_argument  columns are given: zip() what this returns with them
+[[nodiscard]] SourcePtr images_from(const Source& table, ImagesFromOptions options);
 
 }  // namespace source
 /// How images are stored.
