@@ -91,10 +91,11 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def index_of(file: Path) -> dict[str, float]:
     import penstock as ps
 
-    Path(f"{file}.penstock-index").unlink(missing_ok=True)
+    index = file.with_name(f".{file.name}.penstock-index")
+    index.unlink(missing_ok=True)
     before = held()
     seconds, data = timed(lambda: ps.parquet(file))
-    return {"seconds": seconds, "MiB": held() - before, "index MiB": os.path.getsize(f"{file}.penstock-index") / 2**20,
+    return {"seconds": seconds, "MiB": held() - before, "index MiB": index.stat().st_size / 2**20,
             "rows": data.size}
 
 

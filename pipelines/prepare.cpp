@@ -1,4 +1,4 @@
-// Packs JPEGs into tar shards that decode faster, without changing a pixel.
+// Packs JPEGs into shards that decode faster, without changing a pixel.
 #include "prepare.hpp"
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "choice_flag.hpp"
 #include "number_flags.hpp"
 #include "program_flags.hpp"
 
@@ -15,7 +16,7 @@ namespace prepare {
 std::optional<int> parse(std::vector<std::string> flags, Options& options,
                          const programs::Output& output) {
   CLI::App app(
-      "Packs JPEGs into tar shards that decode faster, without changing a pixel: restart markers "
+      "Packs JPEGs into shards that decode faster, without changing a pixel: restart markers "
       "that\n"
       "divide each row of MCUs, Huffman tables made for each image, progressive files as baseline. "
       "Every\n"
@@ -24,9 +25,11 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
       "\n"
       "  penstock-prepare photos prepared\n"
       "  penstock-prepare 'imagenet/train-{000000..001023}.tar' prepared --name train\n"
+      "  penstock-prepare photos prepared --name train --format parquet\n"
       "\n"
-      "The shards have the WebDataset layout; any tar and any JPEG reader reads them. Beside each "
-      "shard\n"
+      "The shards are tar files in the WebDataset layout, which any tar reader reads, or Parquet "
+      "files as\n"
+      "Hugging Face's datasets writes images. Beside each shard\n"
       "lies its JPEG index (*.jpegindex), recording which files passed verification, so that\n"
       "only the crop has to be decoded. A run that was interrupted resumes when it is started\n"
       "again.\n"
@@ -44,7 +47,8 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
   app.add_option("OUTPUT", options.output,
                  "Folder for the shards, made if it is not there; or s3://bucket/prefix")
       ->required();
-  app.add_option("--name", options.work.name, "Shards are called NAME-000000.tar and so on")
+  app.add_option("--name", options.work.name,
+                 "Shards are called NAME-000000.tar and so on, or NAME-00000-of-00012.parquet")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--shard-samples", options.work.shard_samples, "Samples in a shard")
@@ -68,6 +72,10 @@ std::optional<int> parse(std::vector<std::string> flags, Options& options,
       ->type_name("Q")
       ->check(programs::whole_number(1, 100))
       ->capture_default_str();
+  programs::add_choice_flag(
+      app, "--format", options.work.format,
+      "What the shards are: tar files, or Parquet files for datasets, pyarrow and the Hub; what "
+      "lies\nbeside Parquet files is hidden (.*.jpegindex)");
   app.add_option("--also", options.work.also, "For tar shards: other members to copy")
       ->type_name("EXT,...")
       ->delimiter(',')

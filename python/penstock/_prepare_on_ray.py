@@ -25,6 +25,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--interval", type=int, default=8, metavar="N")
     parser.add_argument("--longest-side", type=int, default=0, metavar="PIXELS")
     parser.add_argument("--quality", type=int, default=90, metavar="Q")
+    parser.add_argument("--format", choices=("tar", "parquet"), default="tar")
     parser.add_argument("--also", default="json,txt", metavar="EXT,...")
     parser.add_argument("--skip-bad", action="store_true")
     parser.add_argument("--sniff", action="store_true")
@@ -67,6 +68,7 @@ def run(arguments: list[str]) -> int:
             "interval": flags.interval,
             "longest_side": flags.longest_side,
             "quality": flags.quality,
+            "format": flags.format,
             "also": [extension for extension in flags.also.split(",") if extension],
             "skip_bad": flags.skip_bad,
             "sniff": flags.sniff,

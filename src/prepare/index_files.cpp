@@ -6,6 +6,7 @@
 #include <penstock/prepare/prepare.hpp>
 
 #include "src/prepare/output_folder.hpp"
+#include "src/source/shards/shard_names.hpp"
 
 namespace penstock {
 
@@ -53,7 +54,8 @@ std::optional<std::string> jpeg_indices_beside(const std::string& data,
   };
   if (storage::is_object_url(data)) {
     // A name or a pattern of shards ends like one; a folder need not end in a slash.
-    const bool is_shards = data.ends_with(".tar") || data.find_first_of("*?[{") != data.npos;
+    const bool is_shards = data.ends_with(".tar") || source::is_parquet_name(data) ||
+                           data.find_first_of("*?[{") != data.npos;
     const std::string folder = is_shards ? data.substr(0, data.rfind('/')) : data;
     return found(folder) ? std::optional(folder) : std::nullopt;
   }

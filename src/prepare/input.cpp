@@ -1,15 +1,25 @@
 #include "src/prepare/input.hpp"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
 
+#include "src/core/lower_case.hpp"
+#include "src/core/printable.hpp"
+#include "src/core/utf8.hpp"
 #include "src/source/arrow/arrow_files.hpp"
 #include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
+#include "src/source/webdataset/tar_members.hpp"
 #include "src/storage/retry.hpp"
 
 namespace penstock::prepare {
@@ -45,7 +55,15 @@ std::vector<std::byte> copy(const ConstTensorView& view) {
 
 }  // namespace
 
-Input::Input(const std::string& path, const PrepareOptions& options) : attempts_(options.attempts) {
+bool is_text_member(std::string_view extension) {
+  const std::string lower = core::lower_case(std::string(extension));
+  return lower == "json" || lower == "txt";
+}
+
+Input::Input(const std::string& path, const PrepareOptions& options)
+    : path_(path),
+      attempts_(options.attempts),
+      is_for_tables_(options.format == PrepareFormat::parquet) {
   switch (image_form(path, options.storage)) {
     case ImageForm::tar:
       source_ = open_tar(path, options, also_);
@@ -66,6 +84,64 @@ Input::Input(const std::string& path, const PrepareOptions& options) : attempts_
       source_ = source::image_folder(path, {.sniff = options.sniff, .storage = options.storage});
       break;
   }
+  const auto members = source::count_tar_members(*source_);
+  std::ranges::copy_if(also_, std::back_inserter(others_), [&](const std::string& extension) {
+    const auto found = members.find(core::lower_case(extension));
+    return found != members.end() && found->second.empty < found->second.members;
+  });
+  if (!is_for_tables_) return;
+  for (const std::string& name : class_names())
+    if (!core::is_utf8(name))
+      throw Error(
+          fmt::format("{}: the name of the class '{}' is not UTF-8, which the texts of Parquet "
+                      "files are: rename "
+                      "its folder, or write tar shards (format)",
+                      path, core::printable(name)));
+}
+
+std::vector<Notice> Input::notices() const {
+  std::vector<Notice> notices = source_->notices();
+  std::vector<std::string> unnamed;
+  std::vector<std::string> empty;
+  for (const auto& [extension, count] : source::count_tar_members(*source_)) {
+    static constexpr std::array kTaken{"cls", "jpg", "jpeg", "png", "webp"};
+    if (std::ranges::find(kTaken, extension) != kTaken.end()) continue;
+    const bool is_named = std::ranges::any_of(
+        also_, [&](const std::string& one) { return core::lower_case(one) == extension; });
+    const std::uint64_t left_out = is_named ? count.empty : count.members;
+    if (left_out > 0)
+      (is_named ? empty : unnamed).push_back(fmt::format("{} .{}", left_out, extension));
+  }
+  if (!unnamed.empty())
+    notices.push_back({.text = fmt::format("{}: left out members: {}; to copy them, name them in "
+                                           "`also`",
+                                           path_, fmt::join(unnamed, ", "))});
+  if (!empty.empty())
+    notices.push_back({.text = fmt::format("{}: left out members of 0 bytes: {}", path_,
+                                           fmt::join(empty, ", "))});
+  return notices;
+}
+
+std::optional<std::string> Input::refuse_in_table(const Sample& sample) const {
+  constexpr const char* kNoText = "is not UTF-8, which the texts of Parquet files are";
+  const auto text_of = [](std::span<const std::byte> bytes) {
+    return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  if (!core::is_utf8(sample.key))
+    return fmt::format("its name {}: rename it, or write tar shards (format)", kNoText);
+  for (const OtherMember& member : sample.others)
+    if (is_text_member(member.extension) && !core::is_utf8(text_of(member.bytes)))
+      return fmt::format(
+          "its member .{} {}: repair it, leave it out of `also`, or write tar shards (format)",
+          member.extension, kNoText);
+  const auto names = static_cast<std::int64_t>(class_names().size());
+  if (names > 0 && sample.label && *sample.label >= names)
+    return fmt::format(
+        "expected a label below {}, as there are names of classes, and found {}: repair it, or "
+        "write "
+        "tar shards (format), which have labels without names",
+        names, *sample.label);
+  return std::nullopt;
 }
 
 // Up to the first point of the last component: what follows it is the extension.
@@ -84,15 +160,13 @@ std::string Input::key_of(std::uint64_t number) const {
 Result<Sample> Input::read(std::uint64_t number, Record& record) const {
   auto result = storage::with_retries([&] { return source_->read(number, record); }, attempts_);
   if (!result) return std::move(result.fault());
-  Sample sample{.key = key_of(number), .image = copy(record[0]), .others = {}};
+  Sample sample{.key = key_of(number), .image = copy(record[0]), .label = {}, .others = {}};
   const std::int64_t label = *record[1].data<std::int64_t>();
-  const auto add_text = [&](const char* extension, const std::string& text) {
-    const auto bytes = std::as_bytes(std::span(text));
-    sample.others.push_back({extension, {bytes.begin(), bytes.end()}});
-  };
-  if (label != kNoLabel) add_text("cls", std::to_string(label));
+  if (label != kNoLabel) sample.label = label;
   for (std::size_t k = 0; k < also_.size(); ++k)
     if (record[2 + k].byte_size() > 0) sample.others.push_back({also_[k], copy(record[2 + k])});
+  if (is_for_tables_)
+    if (auto why = refuse_in_table(sample)) return Fault{.reason = std::move(*why)};
   return sample;
 }
 

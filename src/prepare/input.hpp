@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <penstock/core/error.hpp>
@@ -12,7 +14,7 @@
 
 namespace penstock::prepare {
 
-/// One member of a sample, besides its image.
+/// One member of a sample, besides its image and its label.
 struct OtherMember {
   std::string extension;
   std::vector<std::byte> bytes;
@@ -21,8 +23,12 @@ struct OtherMember {
 struct Sample {
   std::string key;
   std::vector<std::byte> image;
+  std::optional<std::int64_t> label;
   std::vector<OtherMember> others;
 };
+
+/// Whether a member is a text, which is UTF-8 in tables: json and txt. All others are bytes.
+[[nodiscard]] bool is_text_member(std::string_view extension);
 
 class Input {
  public:
@@ -34,16 +40,28 @@ class Input {
   [[nodiscard]] std::string location(std::uint64_t number) const {
     return source_->location(number);
   }
-  [[nodiscard]] std::vector<Notice> notices() const { return source_->notices(); }
+  /// Names of the classes, where labels have names.
+  [[nodiscard]] std::span<const std::string> class_names() const noexcept {
+    return source_->class_names();
+  }
+  /// The extensions of `also` that samples have.
+  [[nodiscard]] const std::vector<std::string>& others() const noexcept { return others_; }
+  /// Those of the source, and what else is left out of it.
+  [[nodiscard]] std::vector<Notice> notices() const;
+  /// Faults   as the source's; for tables, what they cannot hold: names and texts that are not UTF-8, a label without a name
   /// Threads  one Record each.
   [[nodiscard]] Result<Sample> read(std::uint64_t number, Record& record) const;
 
  private:
   [[nodiscard]] std::string key_of(std::uint64_t number) const;
+  [[nodiscard]] std::optional<std::string> refuse_in_table(const Sample& sample) const;
 
+  std::string path_;
   SourcePtr source_;
   int attempts_;
-  std::vector<std::string> also_;  // extensions of the fields after image and label
+  bool is_for_tables_;
+  std::vector<std::string> also_;    // extensions of the fields after image and label
+  std::vector<std::string> others_;  // of them, those that are there
 };
 
 }  // namespace penstock::prepare

@@ -8,19 +8,19 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/prepare/prepare.hpp>
-#include <penstock/source/shards.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
+#include "src/core/utf8.hpp"
 #include "src/prepare/comparison.hpp"
 #include "src/prepare/input.hpp"
 #include "src/prepare/make_shard.hpp"
 #include "src/prepare/output_folder.hpp"
 #include "src/prepare/record.hpp"
 #include "src/prepare/report.hpp"
+#include "src/prepare/shard_format.hpp"
 #include "src/prepare/shard_writer.hpp"
-#include "src/source/webdataset/tar_index.hpp"
 #include "src/storage/hub_url.hpp"
 #include "src/storage/s3_options.hpp"
 
@@ -34,13 +34,6 @@ using prepare::ShardReports;
 using prepare::ShardWriter;
 
 namespace {
-
-std::string name_of(const PrepareOptions& options, std::uint64_t shard) {
-  return fmt::format("{}-{:06}.tar", options.name, shard);
-}
-std::string index_name(const std::string& shard) {
-  return fs::path(shard).replace_extension(".jpegindex").string();
-}
 
 bool is_inside(const std::string& output, const std::string& input) {
   const bool remote = storage::is_object_url(output);
@@ -100,7 +93,8 @@ struct Preparation::Parts {
       shards.push_back({.number = shards.size(),
                         .first = first,
                         .end = std::min(first + options.shard_samples, samples),
-                        .file = output.path_of(name_of(options, shards.size()))});
+                        .file = {}});
+    for (PrepareShard& shard : shards) shard.file = output.path_of(name(shard.number));
   }
 
   [[nodiscard]] const PrepareShard& shard(std::uint64_t number) const {
@@ -109,21 +103,34 @@ struct Preparation::Parts {
                                             static_cast<std::int64_t>(shards.size()) - 1, number));
   }
 
+  // Of a shard, in the output.
+  [[nodiscard]] std::string name(std::uint64_t shard) const {
+    return prepare::shard_name(options, shard, shards.size());
+  }
+  [[nodiscard]] std::string jpeg_index_name(std::uint64_t shard) const {
+    return prepare::jpeg_index_name(options.format, name(shard));
+  }
+  [[nodiscard]] std::string shard_index_name(std::uint64_t shard) const {
+    return prepare::shard_index_name(options.format, name(shard));
+  }
+  [[nodiscard]] std::unique_ptr<ShardWriter> writer(std::unique_ptr<core::ByteSink> to) const {
+    return prepare::make_shard_writer(options.format, std::move(to), input);
+  }
+
   // What lies there, is none of the shards, and would be read as one.
   [[nodiscard]] std::vector<std::string> strangers() const {
     std::map<std::string, std::uint64_t> files = output.files();
-    for (const PrepareShard& shard : shards) files.erase(name_of(options, shard.number));
+    for (const PrepareShard& shard : shards) files.erase(this->name(shard.number));
     std::vector<std::string> names;
     for (const auto& [name, bytes] : files)
-      if (name.ends_with(".tar") && !name.starts_with('.')) names.push_back(name);
+      if (prepare::is_shard_name(options.format, name)) names.push_back(name);
     return names;
   }
 
   // Half a shard of a process that was killed.
   void remove_what_was_begun() const {
-    output.remove_what_was_begun([&](const std::string& name) {
-      return name.starts_with(options.name + "-") || name.starts_with(prepare::kRecordName);
-    });
+    output.remove_what_was_begun(
+        [&](const std::string& name) { return prepare::is_own_name(options, name); });
   }
 
   PrepareOptions options;
@@ -160,6 +167,11 @@ void Preparation::check(const std::string& input, const std::string& output,
     for (const char* taken : {"cls", "jpg", "jpeg", "png", "webp"})
       require(lower != taken, "extensions of other members than the image and the label in `also`",
               "'" + extension + "'");
+    if (options.format != PrepareFormat::parquet) continue;
+    require(lower != "image" && lower != "label",
+            "names of other columns than the image and the label in `also`", "'" + extension + "'");
+    require(core::is_utf8(extension), "names in UTF-8 in `also`",
+            "'" + core::printable(extension) + "'");
   }
   require(!output.empty(), "a folder to write to", "''");
   if (output.starts_with("hf:")) throw std::invalid_argument(storage::cannot_write_to_hub(output));
@@ -200,20 +212,18 @@ PrepareReport Preparation::make(std::uint64_t number, const OnPrepared& on_prepa
   const OutputFolder& output = parts_->output;
   const std::stop_token stop = core::Interruption::current_or(own_stop);
   const core::Interruption interruption(stop);
-  const std::string name = name_of(parts_->options, number);
   MemoryJpegIndex index;
-  auto sketch = std::make_unique<source::TarSketch>(output.create(name));
-  const source::TarSketch& written = *sketch;
-  ShardWriter writer(std::move(sketch));
+  const std::unique_ptr<ShardWriter> writer = parts_->writer(output.create(parts_->name(number)));
   PrepareReport report =
       prepare::make_shard(parts_->options, parts_->input, shard,
-                          {.writer = &writer, .index = &index}, on_prepared, stop);
+                          {.writer = writer.get(), .index = &index}, on_prepared, stop);
   // What lies beside a shard does no harm without it: it is found by what is in the files.
-  output.write(index_name(name), index.to_bytes());
-  report.tar_bytes = writer.bytes();
+  output.write(parts_->jpeg_index_name(number), index.to_bytes());
+  writer->end();
+  report.tar_bytes = writer->bytes();
   if (output.is_remote())  // in a folder its readers make it, with the shard's time of change
-    output.write(source::tar_index_path(name), written.index(shard.file, writer.bytes()));
-  writer.finish();  // all of it appears under its name, or nothing
+    output.write(parts_->shard_index_name(number), writer->index(shard.file));
+  writer->finish();  // all of it appears under its name, or nothing
   return report;
 }
 
@@ -231,23 +241,22 @@ std::vector<std::string> Preparation::differences(std::uint64_t number,
   const core::Interruption interruption(stop);
   std::vector<std::string> found;
   Wanted wanted;
-  const auto file = parts_->output.open(name_of(parts_->options, number));
+  const auto file = parts_->output.open(parts_->name(number));
   if (file) {
     auto comparison = std::make_unique<prepare::Comparison>(*file, shard.file);
     const prepare::Comparison& compared = *comparison;
-    auto sketch = std::make_unique<source::TarSketch>(std::move(comparison));
-    const source::TarSketch& seen = *sketch;
-    ShardWriter writer(std::move(sketch));
+    const std::unique_ptr<ShardWriter> writer = parts_->writer(std::move(comparison));
     (void)prepare::make_shard(parts_->options, parts_->input, shard,
-                              {.writer = &writer, .index = &wanted}, on_prepared, stop);
+                              {.writer = writer.get(), .index = &wanted}, on_prepared, stop);
+    writer->end();
     std::vector<std::byte> index;
-    if (parts_->output.is_remote()) index = seen.index(shard.file, writer.bytes());
-    writer.finish();
+    if (parts_->output.is_remote()) index = writer->index(shard.file);
+    writer->finish();
     if (const auto at = compared.difference())
       found.push_back(fmt::format("'{}': differs from byte {} on, in {}", shard.file, *at,
-                                  core::printable(writer.member_at(*at))));
+                                  core::printable(writer->part_at(*at))));
     if (parts_->output.is_remote()) {
-      const std::string name = source::tar_index_path(name_of(parts_->options, number));
+      const std::string name = parts_->shard_index_name(number);
       const auto there = parts_->output.read(name, "index");
       if (!there || !std::ranges::equal(std::as_bytes(std::span(*there)), index))
         found.push_back(fmt::format("'{}': {}", parts_->output.path_of(name),
@@ -258,7 +267,7 @@ std::vector<std::string> Preparation::differences(std::uint64_t number,
     (void)prepare::make_shard(parts_->options, parts_->input, shard, {.index = &wanted},
                               on_prepared, stop);
   }
-  const std::string index = parts_->output.path_of(index_name(name_of(parts_->options, number)));
+  const std::string index = parts_->output.path_of(parts_->jpeg_index_name(number));
   MemoryJpegIndex there;
   std::string trouble;
   try {
@@ -293,7 +302,8 @@ PrepareRun::PrepareRun(const Preparation& work)
   parts_->lock = std::make_unique<FolderLock>(what.output);
   what.remove_what_was_begun();
   const auto files = what.output.files();
-  auto reports = prepare::read_record(what.output, parts_->head, what.shards.size());
+  auto reports =
+      prepare::read_record(what.output, what.options.format, parts_->head, what.shards.size());
   if (!reports) {
     if (!files.empty())
       throw Error(
@@ -301,19 +311,26 @@ PrepareRun::PrepareRun(const Preparation& work)
                       "name another",
                       what.output.path(), core::printable(files.begin()->first)));
     parts_->reports.resize(what.shards.size());
-    prepare::write_record(what.output, parts_->head, parts_->reports);
+    prepare::write_record(what.output, what.options.format, parts_->head, parts_->reports);
     return;
   }
   parts_->reports = std::move(*reports);
   for (std::size_t number = 0; number < parts_->reports.size(); ++number) {
     auto& report = parts_->reports[number];
     if (!report) continue;
-    const auto found = files.find(name_of(what.options, number));
-    if (found != files.end() && (report->tar_bytes == 0 || found->second == report->tar_bytes))
-      continue;
-    parts_->changed.push_back(fmt::format("'{}' has been {} since: writing it again",
-                                          what.shards[number].file,
-                                          found == files.end() ? "removed" : "changed"));
+    const auto found = files.find(what.name(number));
+    const bool is_there = found != files.end();
+    if (is_there && (report->tar_bytes == 0 || found->second == report->tar_bytes)) {
+      const std::string index = what.jpeg_index_name(number);
+      if (files.contains(index)) continue;
+      parts_->changed.push_back(
+          fmt::format("'{}' has been removed since: writing it again, with its shard",
+                      what.output.path_of(index)));
+    } else {
+      parts_->changed.push_back(fmt::format("'{}' has been {} since: writing it again",
+                                            what.shards[number].file,
+                                            is_there ? "changed" : "removed"));
+    }
     report.reset();
   }
 }
@@ -322,10 +339,11 @@ PrepareRun PrepareRun::read_only(const Preparation& work) {
   const Preparation::Parts& what = *work.parts_;
   auto parts = std::make_unique<Parts>(
       Parts{.work = &work, .head = prepare::record_head(work, what.options)});
-  auto reports = prepare::read_record(what.output, parts->head, what.shards.size());
+  auto reports =
+      prepare::read_record(what.output, what.options.format, parts->head, what.shards.size());
   if (!reports)
     throw Error(fmt::format("'{}' holds nothing that penstock-prepare made: there is no {}",
-                            what.output.path(), prepare::kRecordName));
+                            what.output.path(), prepare::record_name(what.options.format)));
   parts->reports = std::move(*reports);
   for (const std::string& name : what.strangers())
     parts->changed.push_back(
@@ -354,7 +372,8 @@ void PrepareRun::add(std::uint64_t shard, const PrepareReport& report) {
   require_lock();
   (void)parts_->work->parts_->shard(shard);
   parts_->reports[shard] = report;
-  prepare::write_record(parts_->work->parts_->output, parts_->head, parts_->reports);
+  const Preparation::Parts& what = *parts_->work->parts_;
+  prepare::write_record(what.output, what.options.format, parts_->head, parts_->reports);
 }
 
 PrepareReport PrepareRun::finish() const {
@@ -372,7 +391,8 @@ PrepareReport PrepareRun::finish() const {
   what.remove_what_was_begun();  // by machines that are gone
   if (all.samples > 0) {
     // Read once by its readers: this makes the index, too.
-    const auto source = source::webdataset(what.output.path(), {.storage = what.options.storage});
+    const SourcePtr source =
+        prepare::open_shards(what.options.format, what.output.path(), what.options.storage);
     if (source->size() != all.samples)
       throw Error(
           fmt::format("{} samples were written, and {} are found in '{}': another program writes "

@@ -8,6 +8,7 @@
 
 #include "src/core/json_fields.hpp"
 #include "src/prepare/report.hpp"
+#include "src/prepare/shard_format.hpp"
 
 namespace penstock::prepare {
 
@@ -26,12 +27,20 @@ json record_head(const Preparation& work, const PrepareOptions& options) {
           {"skip_bad", options.skip_bad}};
 }
 
-std::optional<ShardReports> read_record(const OutputFolder& folder, const json& head,
-                                        std::size_t shards) {
-  const std::optional<std::string> text = folder.read(kRecordName, "list of shards");
+std::optional<ShardReports> read_record(const OutputFolder& folder, PrepareFormat format,
+                                        const json& head, std::size_t shards) {
+  const auto files = folder.files();
+  for (const auto& [other, name] : EnumNames<PrepareFormat>::kNames)
+    if (other != format && files.contains(record_name(other)))
+      throw Error(fmt::format(
+          "'{0}' was made with format \"{1}\", and now it is \"{2}\": name another folder, or "
+          "remove '{0}'",
+          folder.path(), name, name_of(format)));
+  const std::string record = record_name(format);
+  const std::optional<std::string> text = folder.read(record, "list of shards");
   if (!text) return std::nullopt;
-  const Error damaged(fmt::format("'{}' is damaged: remove the folder and start again",
-                                  folder.path_of(kRecordName)));
+  const Error damaged(
+      fmt::format("'{}' is damaged: remove the folder and start again", folder.path_of(record)));
   json found;
   try {
     found = core::parse_json(*text, "the list of shards");
@@ -62,14 +71,15 @@ std::optional<ShardReports> read_record(const OutputFolder& folder, const json& 
   return reports;
 }
 
-void write_record(const OutputFolder& folder, json head, const ShardReports& reports) {
+void write_record(const OutputFolder& folder, PrepareFormat format, json head,
+                  const ShardReports& reports) {
   json list = json::array();
   std::size_t made = reports.size();
   while (made > 0 && !reports[made - 1]) --made;
   for (std::size_t k = 0; k < made; ++k) list.push_back(reports[k] ? json(*reports[k]) : json());
   head["shards"] = std::move(list);
   const std::string text = core::dump_json(core::Json(head), 1) + "\n";
-  folder.write(kRecordName, std::as_bytes(std::span(text)));
+  folder.write(record_name(format), std::as_bytes(std::span(text)));
 }
 
 }  // namespace penstock::prepare

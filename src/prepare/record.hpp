@@ -13,8 +13,6 @@
 
 namespace penstock::prepare {
 
-inline constexpr const char* kRecordName = "penstock-prepare.json";
-
 /// A report for each shard; none where it is not made.
 using ShardReports = std::vector<std::optional<PrepareReport>>;
 
@@ -25,9 +23,11 @@ using ShardReports = std::vector<std::optional<PrepareReport>>;
 ///
 /// Errors  Error  it is of other work, is damaged, or cannot be read
 [[nodiscard]] std::optional<ShardReports> read_record(const OutputFolder& folder,
+                                                      PrepareFormat format,
                                                       const nlohmann::json& head,
                                                       std::size_t shards);
 /// Errors  Error  it cannot be written
-void write_record(const OutputFolder& folder, nlohmann::json head, const ShardReports& reports);
+void write_record(const OutputFolder& folder, PrepareFormat format, nlohmann::json head,
+                  const ShardReports& reports);
 
 }  // namespace penstock::prepare

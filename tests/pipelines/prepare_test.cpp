@@ -38,7 +38,7 @@ class Prepare : public Throughput {
   static std::map<std::string, std::string> contents(const fs::path& folder) {
     std::map<std::string, std::string> all;
     for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.path().extension() == ".tar")
+      if (entry.path().extension() == ".tar" || entry.path().extension() == ".parquet")
         all[entry.path().filename().string()] = read_file(entry.path());
     return all;
   }
@@ -65,6 +65,20 @@ TEST_F(Prepare, KeepsEveryPixelLabelAndTheOrder) {
   EXPECT_LE(report["bytes_out"].get<double>(), 1.01 * report["bytes_in"].get<double>());
   EXPECT_EQ(contents(out_).size(), 3U);
   EXPECT_EQ(digest(webdataset(out_.string())), digest(image_folder(photos())));
+
+  const fs::path tables = folder_ / "tables";
+  const Outcome again = run({photos().string(), tables.string(), "--shard-samples", "25", "--name",
+                             "train", "--format", "parquet", "--json", "-"});
+  ASSERT_EQ(again.status, 0) << again.err;
+  for (const char* const same : {"samples", "transcoded", "bytes_out", "indexed"})
+    EXPECT_EQ(again.report()[same], report[same]) << same;
+  EXPECT_THAT(contents(tables),
+              testing::UnorderedElementsAre(testing::Key("train-00000-of-00003.parquet"),
+                                            testing::Key("train-00001-of-00003.parquet"),
+                                            testing::Key("train-00002-of-00003.parquet")));
+  EXPECT_EQ(digest(images(tables.string())), digest(images(out_.string())));
+  EXPECT_THAT(run({photos().string(), tables.string(), "--name", "train", "--format", "arrow"}).err,
+              HasSubstr("--format: arrow not in {tar,parquet}"));
 }
 
 // What the loader says of a data set: files and links that are left out.
@@ -95,8 +109,15 @@ TEST_F(Prepare, SaysWhatOfTheInputIsLeftOut) {
   EXPECT_THAT(sniffed.err, HasSubstr("left out 1 .txt"));
 }
 
-TEST_F(Prepare, GoesOnAfterKill9AndGivesTheSameBytes) {
-  const std::vector<std::string> flags{photos().string(), out_.string(), "--shard-samples", "7"};
+class PrepareFormats : public Prepare, public ::testing::WithParamInterface<PrepareFormat> {};
+
+INSTANTIATE_TEST_SUITE_P(Each, PrepareFormats,
+                         ::testing::Values(PrepareFormat::tar, PrepareFormat::parquet),
+                         [](const auto& format) { return name_of(format.param); });
+
+TEST_P(PrepareFormats, GoOnAfterKill9AndGiveTheSameBytes) {
+  const std::vector<std::string> flags{
+      photos().string(), out_.string(), "--shard-samples", "7", "--format", name_of(GetParam())};
   ASSERT_EQ(run(flags).status, 0);
   const auto whole = contents(out_);
   ASSERT_EQ(whole.size(), 9U);
@@ -357,6 +378,28 @@ TEST_F(Prepare, NamesOfFilesAreShownWithoutTheirControlCharacters) {
   write_file(shard, bytes);
   EXPECT_THAT(run({data.string(), out_.string(), "--verify", "--quiet"}).out,
               AllOf(HasSubstr("in b\\x1b[31m.jpg"), Not(HasSubstr("\x1b"))));
+}
+
+TEST_F(Prepare, VerifyComparesParquetFilesToo) {
+  const std::vector<std::string> flags{photos().string(), out_.string(), "--format", "parquet",
+                                       "--quiet"};
+  ASSERT_EQ(run(flags).status, 0);
+  auto with = flags;
+  with.emplace_back("--verify");
+  Outcome outcome = run(with);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("1 shards and their indices are what 60 samples"));
+  const fs::path shard = out_ / "data-00000-of-00001.parquet";
+  std::string bytes = read_file(shard);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_file(shard, bytes);
+  fs::remove(out_ / ".data-00000-of-00001.jpegindex");
+  outcome = run(with);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("data-00000-of-00001.parquet': differs from byte " +
+                                           std::to_string(bytes.size() / 2) + " on, in "),
+                                 HasSubstr(".jpg, column 'image.bytes'\n"),
+                                 HasSubstr(".data-00000-of-00001.jpegindex'")));
 }
 
 TEST_F(Prepare, VerifyComparesShardsAndIndicesWithTheirSource) {

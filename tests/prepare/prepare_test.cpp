@@ -17,9 +17,11 @@
 #include <penstock/testing/synthetic.hpp>
 
 #include "src/core/output_file.hpp"
+#include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_index.hpp"
 #include "src/source/webdataset/tar_index.hpp"
 #include "tests/source/files.hpp"
+#include "tests/source/shards.hpp"
 
 namespace penstock {
 namespace {
@@ -207,11 +209,58 @@ TEST_F(PrepareShards, OptionsOutOfRangeAndUnknownShardsAreRefused) {
   }
 }
 
+TEST_F(PrepareShards, AShardWhoseJpegIndexWasRemovedIsMadeAgain) {
+  for (const PrepareFormat format : {PrepareFormat::tar, PrepareFormat::parquet}) {
+    options_.format = format;
+    const std::string out = folder(name_of(format));
+    (void)prepare_shards(photos(), out, options_);
+    const auto whole = contents(out);
+    const std::string index =
+        format == PrepareFormat::tar ? "data-000001.jpegindex" : ".data-00001-of-00004.jpegindex";
+    ASSERT_TRUE(fs::remove(fs::path(out) / index));
+    {
+      const Preparation plan(photos(), out, options_);
+      const PrepareRun run(plan);
+      EXPECT_THAT(run.missing(), ElementsAre(1));
+      EXPECT_THAT(run.changed(), ElementsAre(HasSubstr(index + "' has been removed since")));
+    }
+    (void)prepare_shards(photos(), out, options_);
+    EXPECT_EQ(contents(out), whole);
+  }
+}
+
+// What of the input is not copied; nothing of the images and labels themselves.
+TEST_F(PrepareShards, MembersThatAreLeftOutAreSaid) {
+  TarWriter tar(files_ / "in.tar");
+  const auto add = [&](const char* name, const std::string& text) {
+    tar.add(name, std::as_bytes(std::span(text)));
+  };
+  add("a.jpg", "image");
+  add("a.cls", "1");
+  add("a.txt", "");
+  add("a.xml", "<a/>");
+  add("a.seg.png", "mask");
+  add("b.jpg", "image");
+  add("b.txt", "text");
+  add("b.xml", "<b/>");
+  tar.finish();
+  const std::string in = (files_ / "in.tar").string();
+  std::vector<std::string> texts;
+  for (const Notice& notice : Preparation(in, folder("out")).notices())
+    texts.push_back(notice.text);
+  EXPECT_THAT(texts,
+              ElementsAre(in + ": left out members: 1 .seg.png, 2 .xml; to copy them, name them in "
+                               "`also`",
+                          in + ": left out members of 0 bytes: 1 .txt"));
+  const Preparation all(in, folder("out"), {.also = {"xml", "seg.png"}});
+  EXPECT_THAT(all.notices(), SizeIs(1));
+}
+
 // What a bucket gets beside a shard is what webdataset() makes of the shard, its time of change aside.
 TEST_F(PrepareShards, TheIndexOfATarFileThatIsWrittenIsThatOfTheWrittenOne) {
   const fs::path path = files_ / "a.tar";
-  auto made = std::make_unique<source::TarSketch>(std::make_unique<core::OutputFile>(path));
-  const source::TarSketch& sketch = *made;
+  auto made = std::make_unique<source::ShardSketch>(std::make_unique<core::OutputFile>(path));
+  const source::ShardSketch& sketch = *made;
   TarWriter tar(std::move(made));
   std::string body(100'000, 'x');
   // A tar file as a member: what is in it is no member.
@@ -225,10 +274,10 @@ TEST_F(PrepareShards, TheIndexOfATarFileThatIsWrittenIsThatOfTheWrittenOne) {
     if (k % 4 != 3) tar.add(key + ".cls", std::as_bytes(std::span(label)));
     tar.add(key + ".txt", std::as_bytes(std::span(text)));
   }
-  std::vector<std::byte> index = sketch.index("a.tar", tar.bytes());
+  std::vector<std::byte> index = source::tar_index(sketch, tar.bytes(), "a.tar");
   tar.finish();
   EXPECT_EQ(source::webdataset(path.string())->size(), 20U);
-  const std::string expected = read(source::tar_index_path(path.string()));
+  const std::string expected = read(source::index_path(source::ShardKind::tar, path.string()));
   const auto stamp_of = [](std::span<const std::byte> file) {
     return source::ShardIndex::of_encoded(file).stamp();
   };

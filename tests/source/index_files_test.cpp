@@ -365,7 +365,7 @@ TEST_F(IndexFiles, OneThatAnotherBuildWouldMakeBetterIsNotKept) {
   EXPECT_THAT(names(cache_.path()), IsEmpty());
   is_complete = true;
   (void)source::open_indexes(shards, recipe, {.cache = cache_.path()}, storage);
-  EXPECT_THAT(names(data_.path()), ElementsAre("a.parquet", "a.parquet.penstock-index"));
+  EXPECT_THAT(names(data_.path()), ElementsAre(".a.parquet.penstock-index", "a.parquet"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <penstock/source/tables.hpp>
 
 #include "src/source/parquet/table_scan.hpp"
+#include "src/source/shards/index_files.hpp"
 #include "src/source/shards/shard_index.hpp"
 #include "src/storage/storage.hpp"
 #include "tests/source/files.hpp"
@@ -153,7 +154,7 @@ TEST(ParquetListPages, OfAnotherColumnAreNoneOfAList) {
   scanned.contents.pages[1] = *std::next(of_y);
   const auto bytes = source::ShardIndex::encode(source::ShardKind::parquet, (*file)->stamp(),
                                                 scanned.records, scanned.contents);
-  std::ofstream(path.string() + ".penstock-index", std::ios::binary)
+  std::ofstream(source::index_path(source::ShardKind::parquet, path.string()), std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));
   const SourcePtr source = source::parquet(path, {.columns = {{.name = "x"}, {.name = "y"}}});

@@ -197,7 +197,7 @@ class SnappyBlocksTest : public ::testing::Test {
   SourcePtr open(const Table& table, bool is_second) const {
     const fs::path path = folder_.path() / "rows.parquet";
     write_table(path, table, is_second);
-    fs::remove(path.string() + ".penstock-index");
+    fs::remove(folder_.path() / ".rows.parquet.penstock-index");
     return source::parquet({path.string()},
                            {.columns = {{.name = "x", .required = false}}, .page_cache_bytes = 0});
   }

@@ -105,7 +105,7 @@ TEST(ParquetSource, AnIndexIsKeptBesideTheFileAndTakenAgain) {
   fs::copy_file(fixture("huggingface.parquet"), folder.path() / "a.parquet");
   const ParquetOptions columns{.columns = {{.name = "image"}, {.name = "label"}}};
   const SourcePtr first = source::parquet(folder.path(), columns);
-  const fs::path index = folder.path() / "a.parquet.penstock-index";
+  const fs::path index = folder.path() / ".a.parquet.penstock-index";
   ASSERT_TRUE(fs::exists(index));
   const auto made = fs::last_write_time(index);
   const SourcePtr second = source::parquet(folder.path(), columns);

@@ -118,6 +118,42 @@ TEST_F(S3Prepare, IndexesInABucketAreComparedWithTheirSource) {
   EXPECT_THAT(work.differences(0), ElementsAre("'" + index + "': it differs"));
 }
 
+TEST_F(S3Prepare, ABucketHoldsTheParquetFilesThatAFolderWould) {
+  const S3Server server(files_ / "served");
+  PrepareOptions options{.shard_samples = 6,
+                         .format = PrepareFormat::parquet,
+                         .threads = 2,
+                         .storage = server.options()};
+  const PrepareReport there = prepare_shards(photos(), kOutput, options);
+  const std::string here = (files_ / "here").string();
+  EXPECT_EQ(there, prepare_shards(photos(), here, options));
+  auto objects = remote(server);
+  auto files = local(here);
+  EXPECT_EQ(objects.size(), files.size());
+  EXPECT_TRUE(objects.contains(".data-00003-of-00004.parquet.penstock-index"));
+  without_indexes(objects);
+  without_indexes(files);
+  EXPECT_EQ(objects, files);
+  EXPECT_EQ(open_uploads(server), 0U);
+  const Preparation plan(photos(), kOutput, options);
+  for (const PrepareShard& shard : plan.shards())
+    EXPECT_THAT(plan.differences(shard.number), IsEmpty());
+
+  // Read with the indexes that lie there: nothing is scanned.
+  fs::remove_all(files_ / "cache");
+  const int before = server.gets();
+  const auto source = source::images(kOutput, {.storage = server.options()});
+  EXPECT_EQ(source->size(), kPrepared);
+  // The four indexes, and of the first file its footer, which says what the columns are.
+  EXPECT_LE(server.gets() - before, 6);
+  EXPECT_EQ(source->fingerprint(), source::images(here)->fingerprint());
+  MemoryJpegIndex index;
+  EXPECT_EQ(load_jpeg_index(index, kOutput, server.options()), there.indexed);
+  EXPECT_EQ(
+      jpeg_indices_beside(std::string(kOutput) + "/data-00001-of-00004.parquet", server.options()),
+      kOutput);
+}
+
 TEST_F(S3Prepare, ABucketHoldsWhatAFolderWould) {
   const S3Server server(files_ / "served");
   PrepareOptions options{.shard_samples = 6, .threads = 2, .storage = server.options()};

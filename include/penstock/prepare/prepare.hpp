@@ -1,4 +1,4 @@
-// prepare/prepare: what penstock-prepare does, for programs: JPEGs packed into tar shards that decode faster.
+// prepare/prepare: what penstock-prepare does, for programs: JPEGs packed into shards that decode faster.
 //
 // One process, one call:
 //
@@ -20,9 +20,11 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <penstock/core/export.hpp>
+#include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/source/source.hpp>
@@ -30,9 +32,23 @@
 
 namespace PENSTOCK_EXPORT penstock {
 
+/// What shards are.
+enum class PrepareFormat {
+  tar,  ///< tar files in the WebDataset layout
+  /// Parquet files as Hugging Face's datasets writes images: `image`, a struct of `bytes` and `path`; `label`, an int64 with the
+  /// names of the classes; and a column for each of `also`
+  parquet,
+};
+template <>
+struct EnumNames<PrepareFormat> {
+  static constexpr std::pair<PrepareFormat, const char*> kNames[] = {
+      {PrepareFormat::tar, "tar"}, {PrepareFormat::parquet, "parquet"}};
+};
+
 /// For Preparation and prepare_shards.
 struct PrepareOptions {
-  std::string name = "data";           ///< shards are called NAME-000000.tar and so on
+  /// shards are called NAME-000000.tar and so on, or NAME-00000-of-00012.parquet
+  std::string name = "data";
   std::uint64_t shard_samples = 1000;  ///< samples in a shard
   int interval = 8;                    ///< about how many MCUs lie between two restart markers
   int longest_side = 0;  ///< JPEGs with a longer one, in pixels, are shrunk to it; 0: none is
@@ -40,6 +56,7 @@ struct PrepareOptions {
   std::vector<std::string> also = {"json", "txt"};  ///< other members of tar shards to copy
   bool skip_bad = false;  ///< leave out records that cannot be read, instead of stopping
   bool sniff = false;  ///< of a folder, pack files with other endings, too, that begin as an image
+  PrepareFormat format = PrepareFormat::tar;  ///< what the shards are
   // None of the following changes a byte.
   int threads = 0;   ///< threads that transcode; 0: as many as a loader has
   int attempts = 5;  ///< how often a read or write is attempted that fails as networks do
@@ -56,6 +73,7 @@ void visit_fields(Visitor& visit, PrepareOptions& options) {
   visit("also", options.also);
   visit("skip_bad", options.skip_bad);
   visit("sniff", options.sniff);
+  visit("format", options.format);
   visit.speed("threads", options.threads);
   visit.speed("attempts", options.attempts);
 }
@@ -72,7 +90,7 @@ struct PrepareReport {
       kept;                         ///< images that were packed as they were: why, and how many
   std::vector<std::string> listed;  ///< the first 100 of those, and of what was left out
   std::uint64_t left_out = 0;       ///< records that cannot be read
-  std::uint64_t tar_bytes = 0;      ///< bytes of the shards
+  std::uint64_t tar_bytes = 0;      ///< bytes of the shards, of either format
 
   void operator+=(const PrepareReport& other);
   /// The object of penstock-prepare --json.
@@ -106,7 +124,7 @@ class Preparation {
   /// "s3://bucket/prefix", and the input also "hf://datasets/owner/name/path". Nothing is written here.
   ///
   /// Errors  std::invalid_argument  an option out of its range; an output inside the input, or that cannot be written to
-  ///         Error                  nothing there, or nothing that it knows
+  ///         Error                  nothing there, or nothing that it knows; of Parquet a class whose name is not UTF-8
   Preparation(std::string input, std::string output, PrepareOptions options = {});
   Preparation(Preparation&&) noexcept;
   Preparation& operator=(Preparation&&) noexcept;
@@ -124,10 +142,11 @@ class Preparation {
   /// What a user should know of the input, such as files that are left out; as Loader::notices().
   [[nodiscard]] std::vector<Notice> notices() const;
 
-  /// Writes a shard and what lies beside it: its JPEG index, and in a bucket its index (*.penstock-index). Each appears whole,
-  /// the shard last; made again, it has the same bytes. A folder must be there.
+  /// Writes a shard and what lies beside it: its JPEG index, and in a bucket its index (*.penstock-index), whose names begin with
+  /// a point beside Parquet files. Each appears whole, the shard last; made again, it has the same bytes. A folder must be there.
   ///
-  /// Errors  DataError              a sample that cannot be read
+  /// Errors  DataError              a sample that cannot be read, or that Parquet cannot hold: its name, or a text of it, is not
+  ///                                UTF-8; a label has no name where others have one
   ///         Error                  the output cannot be written; the call was stopped
   ///         std::invalid_argument  there is no such shard
   [[nodiscard]] PrepareReport make(std::uint64_t shard, const OnPrepared& on_prepared = {},
@@ -151,7 +170,7 @@ class Preparation {
   std::unique_ptr<const Parts> parts_;
 };
 
-/// How far a preparation has come, kept in the output (penstock-prepare.json), so that one that was killed goes on.
+/// How far a preparation has come, kept in the output (penstock-prepare.json; .penstock-prepare.json beside Parquet files), so that one that was killed goes on.
 ///
 /// Owns     nothing of the work, which outlives it.
 /// Threads  one at a time. One process for an output: a folder is locked, where its file system has locks; a bucket has none.
@@ -194,7 +213,7 @@ class PrepareRun {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Packs JPEGs into tar shards that decode faster, without changing a pixel: all of a Preparation, on this machine, as
+/// Packs JPEGs into shards that decode faster, without changing a pixel: all of a Preparation, on this machine, as
 /// penstock-prepare does it. `input` and `output` are those of Preparation. One that was stopped or killed goes on when it
 /// is called again.
 ///
@@ -207,7 +226,7 @@ PrepareReport prepare_shards(const std::string& input, const std::string& output
                              const std::stop_token& stop = {});
 
 /// Adds the indices of a file that MemoryJpegIndex::save() wrote, or of all files of a folder that are called *.jpegindex,
-/// such as penstock-prepare writes beside its shards; each may be in a bucket: s3://bucket/key, s3://bucket/prefix, or on the
+/// such as penstock-prepare writes beside its shards (with a point in front beside Parquet files); each may be in a bucket: s3://bucket/key, s3://bucket/prefix, or on the
 /// Hugging Face Hub: hf://datasets/owner/name/path. Returns how
 /// many were added. Parts that are damaged are left out.
 ///

@@ -46,7 +46,7 @@ class ShardPaths {
 
 /// Where an index is looked for and kept.
 enum class IndexLocation {
-  /// as `<file>.penstock-index` in the file's folder; in the cache where that cannot be written, and for objects in buckets
+  /// as `<file>.penstock-index` in the file's folder, hidden beside Parquet; in the cache where that cannot be, and for buckets
   next_to_data,
   cache,   ///< in the cache folder only
   memory,  ///< not kept: each opening scans the files, unless it finds an index in one of the two

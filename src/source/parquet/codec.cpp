@@ -157,9 +157,10 @@ std::uint64_t most_unpacked(ParquetCodec codec, std::uint64_t packed) noexcept {
   }
 }
 
-std::uint32_t parquet_crc(std::span<const std::byte> bytes) noexcept {
+std::uint32_t parquet_crc(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
+  if (bytes.empty()) return before;  // of no address zlib begins anew
   return static_cast<std::uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+      crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
 void decompress_parquet(ParquetCodec codec, std::span<const std::byte> packed,

@@ -22,8 +22,9 @@ namespace penstock::source {
 /// Errors  DataError
 void require_parquet_codec(ParquetCodec codec, const ParquetOrigin& origin);
 
-/// The CRC-32 that page headers have, which is gzip's.
-[[nodiscard]] std::uint32_t parquet_crc(std::span<const std::byte> bytes) noexcept;
+/// The CRC-32 that page headers have, which is gzip's; `before` is that of the bytes in front of these.
+[[nodiscard]] std::uint32_t parquet_crc(std::span<const std::byte> bytes,
+                                        std::uint32_t before = 0) noexcept;
 
 /// The most bytes that `packed` bytes can become: what memory is taken for is checked against it.
 [[nodiscard]] std::uint64_t most_unpacked(ParquetCodec codec, std::uint64_t packed) noexcept;

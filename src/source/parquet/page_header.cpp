@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "src/source/parquet/thrift.hpp"
+#include "src/source/parquet/thrift_writer.hpp"
 
 namespace penstock::source {
 
@@ -154,6 +155,23 @@ Result<ParquetPageHeader> read_parquet_page_header(std::span<const std::byte> by
   });
   if (ran_out != nullptr) *ran_out = !header && reader.ran_out();
   return header;
+}
+
+std::string encode_parquet_page_header(const ParquetPageHeader& header) {
+  ThriftWriter thrift;
+  thrift.structure([&] {
+    thrift.i32(1, static_cast<std::int64_t>(ParquetPageKind::data));
+    thrift.i32(2, header.unpacked_bytes);
+    thrift.i32(3, header.packed_bytes);
+    if (header.crc) thrift.i32(4, static_cast<std::int32_t>(*header.crc));
+    thrift.structure(5, [&] {
+      thrift.i32(1, header.values);
+      thrift.i32(2, static_cast<std::int64_t>(header.encoding));
+      thrift.i32(3, static_cast<std::int64_t>(header.definition_encoding));
+      thrift.i32(4, static_cast<std::int64_t>(header.repetition_encoding));
+    });
+  });
+  return std::string(thrift.text());
 }
 
 }  // namespace penstock::source

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "src/source/parquet/format.hpp"
 #include "src/source/parquet/origin.hpp"
@@ -35,5 +36,8 @@ struct ParquetPageHeader {
 [[nodiscard]] Result<ParquetPageHeader> read_parquet_page_header(std::span<const std::byte> bytes,
                                                                  const ParquetOrigin& origin,
                                                                  bool* ran_out = nullptr);
+
+/// The header of a DATA_PAGE, as it stands in a file.
+[[nodiscard]] std::string encode_parquet_page_header(const ParquetPageHeader& header);
 
 }  // namespace penstock::source

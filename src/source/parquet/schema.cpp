@@ -175,4 +175,21 @@ ParquetSchema read_parquet_schema(ThriftReader& reader, const ThriftField& field
   return builder.finish();
 }
 
+void write_parquet_schema(ThriftWriter& writer, std::int32_t id, const ParquetSchema& schema) {
+  constexpr std::int64_t kUtf8 = 0;  // the converted type, for older readers
+  writer.list(id, ThriftType::structure, schema.nodes.size());
+  for (std::size_t number = 0; number < schema.nodes.size(); ++number) {
+    const ParquetNode& node = schema.nodes[number];
+    const bool is_text = node.logical.meaning == ParquetMeaning::string;
+    writer.structure([&] {
+      if (node.leaf) writer.i32(1, static_cast<std::int64_t>(schema.leaves[*node.leaf].type));
+      if (number > 0) writer.i32(3, static_cast<std::int64_t>(node.repetition));
+      writer.binary(4, node.name);
+      if (!node.leaf) writer.i32(5, static_cast<std::int64_t>(node.children.size()));
+      if (is_text) writer.i32(6, kUtf8);
+      if (is_text) writer.structure(10, [&] { writer.structure(1, [] {}); });
+    });
+  }
+}
+
 }  // namespace penstock::source

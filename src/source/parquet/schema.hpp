@@ -8,6 +8,7 @@
 
 #include "src/source/parquet/format.hpp"
 #include "src/source/parquet/thrift.hpp"
+#include "src/source/parquet/thrift_writer.hpp"
 
 namespace penstock::source {
 
@@ -76,5 +77,8 @@ struct ParquetSchema {
 ///
 /// Errors  DataError  the elements are no tree, or one of them lacks what it needs
 [[nodiscard]] ParquetSchema read_parquet_schema(ThriftReader& reader, const ThriftField& field);
+
+/// Writes the list, as the field `id`. Of what values mean, only texts are written.
+void write_parquet_schema(ThriftWriter& writer, std::int32_t id, const ParquetSchema& schema);
 
 }  // namespace penstock::source

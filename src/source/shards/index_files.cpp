@@ -280,7 +280,7 @@ class IndexOpener {
     }
   }
 
-  static std::string beside(const std::string& path) { return path + std::string(kIndexEnding); }
+  std::string beside(const std::string& path) const { return index_path(recipe_.kind, path); }
 
   fs::path cached(const std::string& path) const {
     if (cache_.empty()) return {};
@@ -324,6 +324,12 @@ class IndexOpener {
 };
 
 }  // namespace
+
+std::string index_path(ShardKind kind, const std::string& shard) {
+  std::string path = shard + std::string(kIndexEnding);
+  if (kind == ShardKind::parquet) path.insert(shard.rfind('/') + 1, 1, '.');
+  return path;
+}
 
 std::vector<ShardIndex> open_indexes(std::span<const std::string> shards, const IndexRecipe& recipe,
                                      const IndexOptions& options, const storage::Storage& storage) {

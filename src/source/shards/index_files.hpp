@@ -35,6 +35,10 @@ struct IndexRecipe {
       scan;
 };
 
+/// Where the index of a shard lies beside it: <shard>.penstock-index. Of a Parquet file its name begins with a point: readers of
+/// Parquet take every file of a folder that is not hidden.
+[[nodiscard]] std::string index_path(ShardKind kind, const std::string& shard);
+
 /// The index of each shard, in the same order. What cannot be written is kept in memory alone.
 ///
 /// Beside an object nothing is written; an index that lies there, made from a local copy, is taken

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "src/source/shards/shard_paths.hpp"
 #include "src/source/shards/shard_set.hpp"
 #include "src/source/webdataset/tar_header.hpp"
+#include "src/source/webdataset/tar_members.hpp"
 #include "src/source/webdataset/tar_notices.hpp"
 #include "src/source/webdataset/tar_samples.hpp"
 
@@ -113,6 +115,30 @@ class WebDataset final : public Source {
       }
     }
     return info;
+  }
+
+  std::map<std::string, source::TarMembers> count_members() const {
+    std::map<std::string, source::TarMembers> all;
+    for (std::size_t shard = 0; shard < shards_.shards(); ++shard) {
+      const ShardIndex& index = shards_.index(shard);
+      std::vector<source::TarMembers> here(index.extensions());
+      for (std::uint64_t record = 0; record < index.records(); ++record) {
+        const auto [first, last] = index.members(record);
+        for (std::uint64_t i = first; i < last; ++i) {
+          const Member member = index.member(i);
+          if (member.extension >= here.size()) continue;
+          ++here[member.extension].members;
+          here[member.extension].empty += member.bytes == 0 ? 1 : 0;
+        }
+      }
+      for (std::size_t i = 0; i < here.size(); ++i) {
+        if (here[i].members == 0) continue;
+        source::TarMembers& sum = all[std::string(index.extension(i))];
+        sum.members += here[i].members;
+        sum.empty += here[i].empty;
+      }
+    }
+    return all;
   }
 
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
@@ -472,6 +498,11 @@ void check(WebDatasetOptions& options) {
 }
 
 }  // namespace
+
+std::map<std::string, source::TarMembers> source::count_tar_members(const Source& source) {
+  const auto* const tar = dynamic_cast<const WebDataset*>(&source);
+  return tar == nullptr ? std::map<std::string, TarMembers>() : tar->count_members();
+}
 
 SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   check(options);
