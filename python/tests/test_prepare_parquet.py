@@ -154,7 +154,7 @@ def test_a_run_goes_on_after_a_kill(photos: Path, whole: dict[str, Path], tmp_pa
     assert contents(tmp_path / "out") == contents(whole["parquet"])
 
 
-def test_shards_are_made_one_by_one_by_anyone(photos: Path, whole: dict[str, Path], tmp_path: Path) -> None:
+def test_shards_that_are_made_one_by_one_are_the_same(photos: Path, whole: dict[str, Path], tmp_path: Path) -> None:
     options: dict[str, Any] = {"name": "train", "shard_samples": SHARD, "format": "parquet"}
     plan = ps.Preparation(photos, tmp_path / "out", **options)
     assert plan.shards[3].file == str(tmp_path / "out" / "train-00003-of-00004.parquet")
