@@ -23,7 +23,7 @@ pa = pytest.importorskip("pyarrow")
 COUNT = 24
 SHARD = 7
 
-# json.dumps({"info": {"features": features.to_dict()}}), which datasets 4.0 to 5.2 write for such Features.
+# json.dumps({"info": {"features": features.to_dict()}}), which datasets 5.2 writes for such Features.
 ENDS = '"json": {"dtype": "string", "_type": "Value"}, "npy": {"dtype": "binary", "_type": "Value"}}}}'
 NAMED = '{"info": {"features": {"image": {"_type": "Image"}, "label": {"names": [%s], "_type": "ClassLabel"}}}}'
 UNNAMED = '{"info": {"features": {"image": {"_type": "Image"}, "label": {"dtype": "int64", "_type": "Value"}, ' + ENDS
@@ -154,7 +154,7 @@ def test_a_run_goes_on_after_a_kill(photos: Path, whole: dict[str, Path], tmp_pa
     assert contents(tmp_path / "out") == contents(whole["parquet"])
 
 
-def test_shards_are_made_one_by_one_by_anyone(photos: Path, whole: dict[str, Path], tmp_path: Path) -> None:
+def test_shards_that_are_made_one_by_one_are_the_same(photos: Path, whole: dict[str, Path], tmp_path: Path) -> None:
     options: dict[str, Any] = {"name": "train", "shard_samples": SHARD, "format": "parquet"}
     plan = ps.Preparation(photos, tmp_path / "out", **options)
     assert plan.shards[3].file == str(tmp_path / "out" / "train-00003-of-00004.parquet")
@@ -176,7 +176,7 @@ def test_the_program_takes_the_format(photos: Path, whole: dict[str, Path], tmp_
 
 
 def test_mistakes_are_named(photos: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'tar' or 'parquet'"):
+    with pytest.raises(ValueError, match="format must be one of 'tar', 'parquet', found 'arrow'"):
         ps.prepare(photos, tmp_path / "out", format="arrow")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="other columns than the image and the label in `also`"):
         ps.prepare(photos, tmp_path / "out", format="parquet", also=["label"])
