@@ -179,7 +179,8 @@ def test_the_programs_about_parquet_files_run_as_they_are(tmp_path, monkeypatch,
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("(8, 224, 224, 3) [")
     assert out[1:] == ["['cat', 'dog']",
-                       "image u8 [?] text u8 [?] vector f64 [4] score i64 [] words u8 [?] word_bytes i64 [?]"]
+                       "image u8 [?] text u8 [?] vector f64 [4] score i64 [] words u8 [?] word_bytes i64 [?]",
+                       "1 ['a', 'a', 'c']"]
 
 
 def test_the_program_about_csv_files_runs(tmp_path, monkeypatch, images):
