@@ -252,6 +252,29 @@ def test_a_plan_travels_and_resumes_at_every_step(folder: Path, tmp_path: Path) 
         ps.images_from(path, columns=["n"]).map(ps.pad("image", 64)).seed(3).shuffle().repeat(3).batch(3).loader().load_state_dict(states[1])
 
 
+def test_a_table_on_the_hub_names_files_beside_it_and_anywhere(hub: Any, tmp_path: Path) -> None:
+    there = tmp_path / "hub"
+    for name in NAMES:
+        (there / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (there / "data" / name).write_bytes(b"bytes of " + name.encode())
+    paths = [NAMES[0], f"hf://datasets/owner/name/data/{NAMES[2]}", NAMES[3]]
+    write(there / "data", {"file": paths, "label": ["cat", "dog", "dog"], "n": [1, 2, 3]}, "csv")
+    write(there / "data", {"file": paths[::2], "label": ["cat", "dog"], "n": [1, 3]}, "parquet")
+    hub.push(there)
+    expected = [(*EXPECTED[0], 1), (*EXPECTED[2], 2), (*EXPECTED[3], 3)]
+    plan = ps.images_from("hf://datasets/owner/name/data/table.csv", columns=["n"])
+    assert rows(plan, "n") == expected
+    assert rows(ps.Dataset.from_json(plan.to_json()), "n") == expected
+    relative = ps.images_from("hf://datasets/owner/name/data/table.parquet", columns=["n"])
+    assert rows(relative, "n") == expected[::2]
+    local = tmp_path / "local.csv"
+    local.write_text("".join(f"{path},{label}\n" for path, label in [("file", "label"), (NAMES[0], "cat"), (NAMES[3], "dog")]))
+    assert rows(ps.images_from(local, root="hf://datasets/owner/name/data")) == [EXPECTED[0], EXPECTED[3]]
+    with pytest.raises(ValueError, match="all paths are hf:// or none is"):
+        local.write_text(f"file,label\nhf://datasets/owner/name/data/{NAMES[0]},1\n{there}/data/{NAMES[0]},1\n")
+        ps.images_from(local)
+
+
 def test_worker_processes_make_the_same_rows(folder: Path) -> None:
     table = pa.table({"file": NAMES * 6, "label": LABELS * 6, "n": range(24)})
     meta = ps.arrow_table(pa.table({"key": list(range(23, -1, -1)), "value": [n * n for n in range(23, -1, -1)]}))
