@@ -15,6 +15,7 @@ import pytest
 from conftest import bytes_of, run_python
 
 import penstock as ps
+from penstock.remote import Processes
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -223,7 +224,7 @@ def test_faults_and_missing_files(folder: Path) -> None:
     path = write(folder, {"file": ["none.jpg", *NAMES], "label": ["dog", *LABELS]}, "csv")
     loader = ps.images_from(path).map(ps.pad("image", 64)).batch(2).loader(on_fault="mask")
     assert [step["valid"].numpy().tolist() for step in loader] == [[0, 1], [1, 1], [1]]
-    assert "none.jpg" in str(loader.faults[0])
+    assert "none.jpg" in str(loader.faults()[0])
     with pytest.raises(ps.Error, match="none of the first 4 files .* looked for .*elsewhere/cats/1.jpg first; .* below root"):
         ps.images_from(write(folder, columns(), "csv"), root=folder / "elsewhere")
 
@@ -251,14 +252,38 @@ def test_a_plan_travels_and_resumes_at_every_step(folder: Path, tmp_path: Path) 
         ps.images_from(path, columns=["n"]).map(ps.pad("image", 64)).seed(3).shuffle().repeat(3).batch(3).loader().load_state_dict(states[1])
 
 
+def test_a_table_on_the_hub_names_files_beside_it_and_anywhere(hub: Any, tmp_path: Path) -> None:
+    there = tmp_path / "hub"
+    for name in NAMES:
+        (there / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (there / "data" / name).write_bytes(b"bytes of " + name.encode())
+    paths = [NAMES[0], f"hf://datasets/owner/name/data/{NAMES[2]}", NAMES[3]]
+    write(there / "data", {"file": paths, "label": ["cat", "dog", "dog"], "n": [1, 2, 3]}, "csv")
+    write(there / "data", {"file": paths[::2], "label": ["cat", "dog"], "n": [1, 3]}, "parquet")
+    hub.push(there)
+    expected = [(*EXPECTED[0], 1), (*EXPECTED[2], 2), (*EXPECTED[3], 3)]
+    plan = ps.images_from("hf://datasets/owner/name/data/table.csv", columns=["n"])
+    assert rows(plan, "n") == expected
+    assert rows(ps.Dataset.from_json(plan.to_json()), "n") == expected
+    relative = ps.images_from("hf://datasets/owner/name/data/table.parquet", columns=["n"])
+    assert rows(relative, "n") == expected[::2]
+    local = tmp_path / "local.csv"
+    local.write_text("".join(f"{path},{label}\n" for path, label in [("file", "label"), (NAMES[0], "cat"), (NAMES[3], "dog")]))
+    assert rows(ps.images_from(local, root="hf://datasets/owner/name/data")) == [EXPECTED[0], EXPECTED[3]]
+    with pytest.raises(ValueError, match="all paths are hf:// or none is"):
+        local.write_text(f"file,label\nhf://datasets/owner/name/data/{NAMES[0]},1\n{there}/data/{NAMES[0]},1\n")
+        ps.images_from(local)
+
+
 def test_worker_processes_make_the_same_rows(folder: Path) -> None:
     table = pa.table({"file": NAMES * 6, "label": LABELS * 6, "n": range(24)})
     meta = ps.arrow_table(pa.table({"key": list(range(23, -1, -1)), "value": [n * n for n in range(23, -1, -1)]}))
     plan = ps.images_from(table.rename_columns(["file", "label", "key"]), root=folder, columns=["key"]).join(meta, "key")
     plan = plan.map(ps.pad("image", 64)).seed(3).shuffle().batch(5)
     expected = [bytes_of(step) for step in plan.loader()]
-    with ps.remote.Processes(2) as workers:
-        assert [bytes_of(step) for step in plan.loader(remote=workers)] == expected
+    loader = plan.loader(remote=Processes(2, local=False))
+    assert [bytes_of(step) for step in loader] == expected
+    assert loader.stats().remote.rows == 24
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -292,11 +317,13 @@ def test_join_of_images_and_what_is_known_of_them(folder: Path) -> None:
     meta = {"file": [*NAMES[::-1], "unused.jpg"], "score": [4.0, 3.0, 2.0, 1.0, 9.0]}
     pq.write_table(pa.table(meta), folder.parent / "meta.parquet")
     photos = ps.image_folder(folder)
+    order = sorted(range(4), key=lambda number: NAMES[number].encode())  # of the folder
+    expected = [(*EXPECTED[number], number + 1.0) for number in order]
     joined = photos.join(ps.parquet(folder.parent / "meta.parquet"), on="file")
-    assert rows(joined, "score") == [(*row, score) for row, score in zip(EXPECTED, [1.0, 2.0, 3.0, 4.0])]
+    assert rows(joined, "score") == expected
     stems = ps.arrow_table(pa.table({"id": [Path(name).stem for name in NAMES], "score": [1.0, 2.0, 3.0, 4.0]}))
     assert rows(photos.join(stems, on="id"), "score") == rows(joined, "score")
-    assert rows(joined.select([2, 0]), "score") == [(*EXPECTED[2], 3.0), (*EXPECTED[0], 1.0)]
+    assert rows(joined.select([2, 0]), "score") == [expected[2], expected[0]]
     joined.save(folder.parent / "plan.json")
     assert rows(ps.Dataset.load(folder.parent / "plan.json"), "score") == rows(joined, "score")
     with pytest.raises(ValueError, match="both have 'label': rename"):
@@ -304,8 +331,8 @@ def test_join_of_images_and_what_is_known_of_them(folder: Path) -> None:
     with pytest.raises(ps.Error, match=r"1 of 4 samples have no row in the table: 'cats/1.jpg'; .* pass missing"):
         photos.join(ps.arrow_table(pa.table({"file": NAMES[1:], "score": [2.0, 3.0, 4.0]})), on="file")
     left = photos.join(ps.arrow_table(pa.table({"file": NAMES[1:], "score": [2.0, 3.0, 4.0]})), on="file", missing="drop")
-    assert rows(left, "score") == [(*row, score) for row, score in zip(EXPECTED[1:], [2.0, 3.0, 4.0])]
-    assert [name.key for name in next(left.map(ps.pad("image", 64)).batch(3).loader()).names()] == NAMES[1:]
+    assert rows(left, "score") == expected[1:]
+    assert [name.key for name in next(left.map(ps.pad("image", 64)).batch(3).loader()).names()] == [NAMES[number] for number in order[1:]]
 
 
 def test_fields_are_left_out_by_an_empty_name(folder: Path) -> None:

@@ -92,6 +92,8 @@ TEST_F(ImagesFrom, DialectsOfCsvAreTheSameRows) {
   EXPECT_THAT(expected, StartsWith("files(2 files, "));
   for (const std::string& text : {
            std::string("\xEF\xBB\xBF") + plain,
+           std::string("\xEF\xBB\xBF"
+                       "file,label\n\"b, c/3.jpg\",cat\na/1.jpg,dog\n"),
            std::string("n,file,label\r\n1,\"b, c/3.jpg\",cat\r\n2,a/1.jpg,dog\r\n"),
            std::string("n,file,label\n\n1,\"b, c/3.jpg\",cat\n  \n2,a/1.jpg,dog"),
            std::string("n;file;label\n1;b, c/3.jpg;cat\n2;a/1.jpg;dog\n"),
