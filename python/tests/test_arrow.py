@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -442,3 +443,76 @@ def test_a_folder_of_splits_says_so_to_images(tmp_path):
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train"]}')
     with pytest.raises(ps.Error, match="several splits, train"):
         ps.images(tmp_path)
+
+
+def write_stream(path, table, batch=10, new=ipc.new_stream, **options):
+    with new(path, table.schema, options=ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table, max_chunksize=batch)
+    return path.read_bytes()
+
+
+def messages(data, begin=0):
+    """Where each message begins, and where the last one ends."""
+    places = [begin]
+    while int.from_bytes(data[places[-1] + 4:places[-1] + 8], "little") > 0:
+        message = ipc.read_message(pa.BufferReader(data[places[-1]:]))
+        metadata = 8 + int.from_bytes(data[places[-1] + 4:places[-1] + 8], "little")
+        places.append(places[-1] + metadata + (message.body.size if message.body else 0))
+    return places
+
+
+def test_a_stream_that_lost_its_end_warns_and_one_that_goes_on_is_refused(tmp_path):
+    table, path = pa.table({"n": range(40)}), tmp_path / "a.arrow"
+
+    def notices():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ps.arrow(path).batch(5).loader()
+        return [str(warning.message) for warning in caught]
+
+    for legacy in (False, True):
+        data = write_stream(path, table, use_legacy_format=legacy)
+        assert len(ps.arrow(path)) == 40 and not notices()
+        path.write_bytes(data + data)
+        with pytest.raises(ps.Error, match=f"a.arrow.*found {len(data)} bytes behind it"):
+            ps.arrow(path)
+        path.write_bytes(data + b"?")
+        with pytest.raises(ps.Error, match="found 1 bytes behind it"):
+            ps.arrow(path)
+    data = write_stream(path, table)
+    places = messages(data)
+    path.write_bytes(data[:places[3]])  # as the file of a program that was killed
+    assert len(ps.arrow(path)) == 20
+    (notice,) = notices()
+    assert "a.arrow has no end mark of a stream" in notice
+    for length in (4, 8, len(data) - places[3]):  # a write that was broken off
+        path.write_bytes(data[:places[3]] + bytes(length))
+        with pytest.raises(ps.Error, match="expected a message or the stream's end mark, and found zeros"):
+            ps.arrow(path)
+
+
+def test_a_footer_that_lost_batches_is_refused(tmp_path):
+    path, wanted = tmp_path / "a.arrow", 30
+    data = write_stream(path, pa.table({"n": range(wanted), "s": [str(i) for i in range(wanted)]}), new=ipc.new_file)
+    footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+    refused = 0
+    for bit in range(footer * 8, len(data) * 8):
+        broken = bytearray(data)
+        broken[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(broken)
+        try:
+            assert len(ps.arrow(path)) == wanted, bit
+        except (ps.Error, ValueError) as error:
+            refused += "the footer lacks a RecordBatch of 10 rows" in str(error)
+    assert refused > 5
+
+
+def test_saved_rows_that_lost_their_end_are_refused(tmp_path):
+    write_stream(tmp_path / "data.arrow", pa.table({"n": range(40)}))
+    rows = write_stream(tmp_path / "indices.arrow", pa.table({"indices": pa.array([3, 5], pa.uint64())}), batch=1)
+    state = {"_data_files": [{"filename": "data.arrow"}], "_indices_data_files": [{"filename": "indices.arrow"}]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    assert len(ps.arrow(tmp_path)) == 2
+    (tmp_path / "indices.arrow").write_bytes(rows[:messages(rows)[2]])
+    with pytest.raises(ps.Error, match="indices.arrow: the rows of the data set have no end mark"):
+        ps.arrow(tmp_path)

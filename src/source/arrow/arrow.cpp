@@ -157,6 +157,22 @@ class ArrowRows final : public Source {
     return found;
   }
 
+  std::vector<Notice> notices() const override {
+    std::size_t count = 0;
+    std::string first;
+    for (const ArrowTable& table : tables_) {
+      if (table.has_end()) continue;
+      if (count++ == 0) first = table.name();
+    }
+    if (count == 0) return {};
+    const std::string where = count == 1
+                                  ? first + " has"
+                                  : fmt::format("{} Arrow files, {} the first, have", count, first);
+    return {{.text = where +
+                     " no end mark of a stream: the program that wrote it may have ended before it "
+                     "had written all rows",
+             .is_warning = true}};
+  }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::span<const std::string> class_names() const noexcept override { return class_names_; }
   std::string fingerprint() const override { return fingerprint_; }

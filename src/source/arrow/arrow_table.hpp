@@ -47,6 +47,8 @@ class ArrowTable {
   [[nodiscard]] const ArrowFields& schema() const noexcept;
   [[nodiscard]] std::uint64_t rows() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
   [[nodiscard]] bool is_file() const noexcept { return columns_ != nullptr; }
+  /// Of a file: whether it ends as a stream or a file does; else it may have lost its end.
+  [[nodiscard]] bool has_end() const noexcept { return index_ == nullptr || index_->has_end; }
   /// Of a file: what tells it from others of its name, without its values.
   [[nodiscard]] std::string content() const;
 
