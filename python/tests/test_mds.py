@@ -310,3 +310,39 @@ def test_reprs_and_types():
     assert repr(pickle.loads(pickle.dumps(column))) == repr(column)
     data = ps.mds(FILES / "texts", columns=["text"], **IN_MEMORY)
     assert "mds(" in repr(data) and "'text'" in repr(data)
+
+
+def packed(folder, change=lambda data: data):
+    """Compresses the one shard of a data set with zstd, and removes the other."""
+    pa = pytest.importorskip("pyarrow")
+    raw = folder / "shard.00000.mds"
+    data = change(pa.Codec("zstd").compress(raw.read_bytes()).to_pybytes())
+    raw.unlink()
+    (folder / "shard.00000.mds.zstd").write_bytes(data)
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][0] |= {"compression": "zstd", "zip_data": {"basename": "shard.00000.mds.zstd", "bytes": len(data), "hashes": {}}}
+    (folder / "index.json").write_text(json.dumps(index))
+    return folder / "shard.00000.mds.zstd"
+
+
+def test_a_small_file_of_many_rows_takes_little_memory(tmp_path):
+    rows = 2_000_000
+    write_mds(tmp_path / "a", [("x", "int", 8)], [[bytes(8)]])
+    raw = np.uint32(rows).tobytes() + bytes(4 * (rows + 1) + 8 * rows)
+    (tmp_path / "a" / "shard.00000.mds").write_bytes(raw)
+    index = json.loads((tmp_path / "a" / "index.json").read_text())
+    index["shards"][0] |= {"samples": rows, "raw_data": {"basename": "shard.00000.mds", "bytes": len(raw), "hashes": {}}}
+    (tmp_path / "a" / "index.json").write_text(json.dumps(index))
+    for _ in range(2):  # also where it is compressed
+        with pytest.raises(ps.Error, match="its header has more than 65536 rows where they cannot be"):
+            ps.mds(tmp_path / "a", **IN_MEMORY)
+        if (tmp_path / "a" / "shard.00000.mds").exists():
+            packed(tmp_path / "a")
+
+
+def test_damage_in_a_compressed_header_names_the_shard_and_no_sample(tmp_path):
+    write_mds(tmp_path / "a", [("x", "int", 8)], [[bytes(8)]] * 3)
+    packed(tmp_path / "a", lambda data: b"?" + data[1:])
+    with pytest.raises(ps.Error, match="shard.00000.mds.zstd: the shard is no zstd, or is damaged") as raised:
+        ps.mds(tmp_path / "a", **IN_MEMORY)
+    assert "sample" not in str(raised.value)
