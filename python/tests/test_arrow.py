@@ -516,3 +516,26 @@ def test_saved_rows_that_lost_their_end_are_refused(tmp_path):
     (tmp_path / "indices.arrow").write_bytes(rows[:messages(rows)[2]])
     with pytest.raises(ps.Error, match="indices.arrow: the rows of the data set have no end mark"):
         ps.arrow(tmp_path)
+
+
+def faults_of(data, count):
+    loader = data.batch(count).loader(on_fault="mask", max_fault_rate=1, threads=1)
+    next(loader)
+    return [fault.reason for fault in loader.faults()]
+
+
+def test_a_damaged_batch_is_decompressed_once(tmp_path):
+    path = tmp_path / "a.arrow"
+    good = write_stream(path, pa.table({"n": range(4000)}), batch=2000, compression="zstd")
+    place = messages(good)[1]
+    at = good.index(b"\x28\xb5\x2f\xfd", place) + 8
+    data = ps.arrow(path)
+    with path.open("r+b") as file:  # the file that is mapped
+        file.seek(at)
+        file.write(bytes(byte ^ 0xFF for byte in good[at:at + 40]))
+    first = faults_of(data, 2000)
+    assert len(first) == 100 and "damaged" in first[0]  # of the batch's rows those that are kept
+    with path.open("r+b") as file:
+        file.write(good)
+    assert faults_of(data, 2000) == first  # what is wrong with it is known
+    assert faults_of(ps.arrow(path), 2000) == []

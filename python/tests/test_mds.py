@@ -346,3 +346,28 @@ def test_damage_in_a_compressed_header_names_the_shard_and_no_sample(tmp_path):
     with pytest.raises(ps.Error, match="shard.00000.mds.zstd: the shard is no zstd, or is damaged") as raised:
         ps.mds(tmp_path / "a", **IN_MEMORY)
     assert "sample" not in str(raised.value)
+
+
+def test_a_damaged_shard_is_decompressed_once(tmp_path):
+    random = np.random.default_rng(0)
+    write_mds(tmp_path / "a", [("x", "bytes", None)], [[random.bytes(2000)] for _ in range(200)], shard_rows=200)
+    shard = packed(tmp_path / "a")
+    good, stat = shard.read_bytes(), shard.stat()
+
+    def write(data):
+        with shard.open("r+b") as file:
+            file.write(data)
+        os.utime(shard, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    def reasons(data):
+        loader = data.map(ps.pad("x", 2000)).batch(200).loader(on_fault="mask", max_fault_rate=1, threads=1)
+        next(loader)
+        return [fault.reason for fault in loader.faults()]
+
+    write(good[:-20000] + b"\xff" * 20000)
+    data = ps.mds(tmp_path / "a", **IN_MEMORY)
+    first = reasons(data)
+    assert len(first) == 100 and "damaged" in first[0]  # of the shard's rows those that are kept
+    write(good)
+    assert reasons(data) == first  # what is wrong with it is known
+    assert reasons(ps.mds(tmp_path / "a", **IN_MEMORY)) == []

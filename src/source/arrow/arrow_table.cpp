@@ -110,23 +110,22 @@ Result<ArrowOpenedPtr> ArrowTable::open(std::size_t batch, std::uint64_t table,
     if (!made) return std::move(made.fault());
     return keep(batch, std::move(*made));
   }
-  return cache.get(
-      {table, batch},
-      [&]() -> Result<ArrowOpenedPtr> {
-        auto made = open_columns(batch);
-        if (!made) return std::move(made.fault());
-        return std::make_shared<const ArrowOpened>(std::move(*made));
-      },
-      [](const ArrowOpened& opened) {
+  const auto found = cache.get(
+      {table, batch}, [&] { return decoded(open_columns(batch)); },
+      [](const Decoded<ArrowOpened>& opened) -> CachedBytes {
+        if (!opened.value) return {bytes_of_fault(opened.fault)};
         std::uint64_t bytes = sizeof(ArrowOpened);
-        for (const ArrowColumn& column : opened.columns) bytes += column.owned_bytes();
-        return CachedBytes{bytes};
+        for (const ArrowColumn& column : opened.value->columns) bytes += column.owned_bytes();
+        return {bytes};
       });
 }
 
 // Of several threads that open a batch, the first keeps what it made.
 ArrowOpenedPtr ArrowTable::keep(std::size_t batch, ArrowOpened opened) const {
   auto made = std::make_unique<const ArrowOpened>(std::move(opened));
+  if (!found) return found.fault();
+  if (!(*found)->value) return (*found)->fault;
+  return ArrowOpenedPtr(*found, &*(*found)->value);
   const ArrowOpened* kept = nullptr;
   if (slots_[batch].opened.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel))
     kept = made.release();

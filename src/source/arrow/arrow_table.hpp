@@ -25,7 +25,7 @@ struct ArrowOpened {
   bool stays = true;         ///< whether its memory lives as long as the table
 };
 using ArrowOpenedPtr = std::shared_ptr<const ArrowOpened>;
-using ArrowBatchCache = PageCache<ArrowOpened>;
+using ArrowBatchCache = PageCache<Decoded<ArrowOpened>>;
 
 /// The batches of one file, or of one stream.
 ///
@@ -61,7 +61,8 @@ class ArrowTable {
     std::uint64_t row = 0;  ///< in its batch
   };
   [[nodiscard]] Place place(std::uint64_t row) const noexcept;
-  /// A batch's columns. Those that are compressed are kept in `cache`, under the number that the table has there.
+  /// A batch's columns. Those that are compressed are kept in `cache`, under the number that the table has there; so is what
+  /// is wrong with them.
   ///
   /// Errors  a fault  the batch is damaged
   [[nodiscard]] Result<ArrowOpenedPtr> open(std::size_t batch, std::uint64_t table,
