@@ -539,3 +539,25 @@ def test_a_damaged_batch_is_decompressed_once(tmp_path):
         file.write(good)
     assert faults_of(data, 2000) == first  # what is wrong with it is known
     assert faults_of(ps.arrow(path), 2000) == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_that_are_left_out_may_have_any_type(tmp_path, form):
+    pairs = pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))
+    numbers = pa.array([1, 2])
+    views = pa.array([[1], []], pa.list_view(pa.int64()))
+    table = pa.table({"n": numbers, "pairs": pairs, "views": views, "box": pa.StructArray.from_arrays([pairs, numbers], ["pairs", "n"])})
+    table = pa.concat_tables([table, table]).slice(1)
+    data = as_rows(table, form, tmp_path, columns=["n", ps.TableColumn("m", "box.n")])
+    assert [int(row["n"]) for row in read(data)] == [int(row["m"]) for row in read(data)] == [2, 1, 2]
+    with pytest.raises(ps.Error, match="pairs"):
+        as_rows(table, form, tmp_path, columns=["pairs"])
+
+
+def test_saved_rows_that_are_null_are_refused(tmp_path):
+    write_stream(tmp_path / "data.arrow", pa.table({"n": range(40)}))
+    write_stream(tmp_path / "indices.arrow", pa.table({"indices": pa.array([3, None, 5], pa.uint64())}))
+    state = {"_data_files": [{"filename": "data.arrow"}], "_indices_data_files": [{"filename": "indices.arrow"}]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    with pytest.raises(ps.Error, match="indices.arrow: row 1 of the rows of the data set is null"):
+        ps.arrow(tmp_path)

@@ -52,7 +52,11 @@ void add_rows(const std::string& path, std::vector<std::uint64_t>& rows) {
     const auto opened = table.open(batch, 0, cache);
     if (!opened) throw_table_error(opened.fault());
     try {
-      rows.push_back(static_cast<std::uint64_t>((*opened)->columns[0].integer(number)));
+      const ArrowColumn& column = table.column(**opened, 0);
+      if (column.is_null(number))
+        throw Error(fmt::format("{}: row {} of the rows of the data set is null: save it again",
+                                path, row));
+      rows.push_back(static_cast<std::uint64_t>(column.integer(number)));
     } catch (const DataError& error) {
       throw_table_error(error.fault());
     }

@@ -18,7 +18,7 @@
 
 namespace penstock::source {
 
-/// The columns of a batch that fields are made of, field by field.
+/// The columns of a batch that fields lie in, each once: ArrowTable::column() says which is a field's.
 struct ArrowOpened {
   std::vector<ArrowColumn> columns;
   std::uint64_t offset = 0;  ///< of the batch's body in its file
@@ -36,10 +36,10 @@ class ArrowTable {
   ///
   /// Errors  Error  it cannot be mapped, is no Arrow data, or is damaged
   explicit ArrowTable(const std::string& path);
-  /// All batches of a stream. `name` is for messages.
+  /// All batches of a stream, of which rows are read as the fields that `columns` says. `name` is for messages.
   ///
-  /// Errors  Error  the producer fails, or its batches are not valid
-  ArrowTable(ArrowStream stream, std::string name);
+  /// Errors  Error  the producer fails, or its batches are not valid; and as resolve_arrow_columns()
+  ArrowTable(ArrowStream stream, std::string name, std::span<const TableColumn> columns);
   ArrowTable(ArrowTable&&) = default;
   ArrowTable& operator=(ArrowTable&&) = default;
 
@@ -52,7 +52,7 @@ class ArrowTable {
   /// Of a file: what tells it from others of its name, without its values.
   [[nodiscard]] std::string content() const;
 
-  /// The fields that rows are read as; once, before open().
+  /// The fields that rows of a file are read as; once, before open().
   void set_fields(std::vector<ArrowTableField> fields);
   [[nodiscard]] std::span<const ArrowTableField> fields() const noexcept { return fields_; }
 
@@ -67,6 +67,10 @@ class ArrowTable {
   /// Errors  a fault  the batch is damaged
   [[nodiscard]] Result<ArrowOpenedPtr> open(std::size_t batch, std::uint64_t table,
                                             ArrowBatchCache& cache) const;
+  /// The column that a field lies in.
+  [[nodiscard]] const ArrowColumn& column(const ArrowOpened& opened, std::size_t field) const {
+    return opened.columns[column_of_[field]];
+  }
   /// Where bytes are in the file; nothing for those that are not of it.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(
       std::span<const std::byte> bytes) const noexcept;
@@ -77,6 +81,9 @@ class ArrowTable {
 
   std::string name_;
   std::vector<ArrowTableField> fields_;
+  std::vector<std::uint32_t> tops_;     // nodes of the columns that fields lie in
+  std::vector<std::size_t> column_of_;  // of each field: its place in tops_
+  ArrowWanted wanted_;
   std::vector<std::uint64_t> ends_;  // rows up to the end of each batch
   // Of a file.
   storage::MappedFile mapped_;
@@ -92,9 +99,7 @@ class ArrowTable {
   };
   std::unique_ptr<Slot[]> slots_;
   std::vector<bool> is_packed_;  // of each batch of a file: compressed
-  // Of a stream.
-  ArrowFields schema_;
-  std::vector<ArrowColumn> batches_;
+  ArrowFields schema_;           // of a stream
 };
 
 }  // namespace penstock::source

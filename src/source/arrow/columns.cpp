@@ -14,7 +14,9 @@ class ArrowColumns::Opening {
   Opening(const ArrowColumns& columns, std::uint64_t batch)
       : columns_(columns), batch_(batch), unpacked_left_(columns.limits_.unpacked_bytes) {}
 
-  ArrowColumn open(const ArrowBatch& located, std::uint32_t field, bool is_dictionary) {
+  // A dictionary is opened as a whole: other fields may use it.
+  ArrowColumn open(const ArrowBatch& located, std::uint32_t field, bool is_dictionary,
+                   const ArrowWanted* wanted) {
     const ArrowFields& fields = columns_.index_->fields;
     const ArrowField& node = fields.nodes[field];
     const ArrowNode* place = located.find(field);
@@ -58,7 +60,9 @@ class ArrowColumns::Opening {
       parts.dictionary = dictionary(field);
     } else {
       for (const std::uint32_t child : node.children)
-        parts.children.push_back(open(located, child, false));
+        parts.children.push_back(is_wanted(wanted, child)
+                                     ? open(located, child, false, wanted)
+                                     : ArrowColumn::unwanted(place->length, columns_.file_));
     }
     return ArrowColumn(std::move(parts));
   }
@@ -101,7 +105,7 @@ class ArrowColumns::Opening {
     }
     auto entries = std::make_shared<ArrowEntries>();
     for (const ArrowBlock* block : blocks)
-      entries->add(open(columns_.locate_block(*block, first), first, true));
+      entries->add(open(columns_.locate_block(*block, first), first, true, nullptr));
     const std::scoped_lock lock(columns_.mutex_);
     columns_.dictionaries_[id] = {std::move(blocks), entries};
     return opened = std::move(entries);
@@ -140,12 +144,22 @@ Result<ArrowBatch> ArrowColumns::locate(std::uint64_t batch) const {
 Result<ArrowColumn> ArrowColumns::open(std::uint64_t batch, std::uint32_t field) const {
   const auto located = locate(batch);
   if (!located) return located.fault();
-  return open(batch, *located, field);
+  auto opened = open(batch, *located, {&field, 1});
+  if (!opened) return std::move(opened.fault());
+  return std::move(opened->front());
 }
 
-Result<ArrowColumn> ArrowColumns::open(std::uint64_t batch, const ArrowBatch& located,
-                                       std::uint32_t field) const {
-  return arrow_result([&] { return Opening(*this, batch).open(located, field, false); });
+Result<std::vector<ArrowColumn>> ArrowColumns::open(std::uint64_t batch, const ArrowBatch& located,
+                                                    std::span<const std::uint32_t> fields,
+                                                    const ArrowWanted* wanted) const {
+  return arrow_result([&] {
+    Opening opening(*this, batch);
+    std::vector<ArrowColumn> opened;
+    opened.reserve(fields.size());
+    for (const std::uint32_t field : fields)
+      opened.push_back(opening.open(located, field, false, wanted));
+    return opened;
+  });
 }
 
 }  // namespace penstock::source
