@@ -32,12 +32,16 @@ class ArrowColumns::Opening {
     if (layout == ArrowLayout::other)
       throw_arrow_unread({.file = *columns_.file_, .offset = located.body.begin},
                          fmt::format("{} in column '{}'", name_of(stored), fields.path(field)));
+    // Also by its bits alone: a count of nulls that is damaged must make no value of one.
+    const bool may_have_nulls =
+        place->null_count > 0 ||
+        (place->buffers > 0 && located.buffers[place->first_buffer].bytes > 0);
     ArrowColumnParts parts{.field = &node,
                            .is_dictionary = is_dictionary,
                            .path = fields.path(field),
                            .file = columns_.file_,
                            .length = place->length,
-                           .may_have_nulls = place->null_count > 0};
+                           .may_have_nulls = may_have_nulls};
     Memory memory;
     if (place->buffers > 0 && parts.may_have_nulls)
       parts.validity = load(located, place->first_buffer, memory);
