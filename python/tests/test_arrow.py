@@ -461,6 +461,12 @@ def messages(data, begin=0):
     return places
 
 
+def faults_of(data, count):
+    loader = data.batch(count).loader(on_fault="mask", max_fault_rate=1, threads=1)
+    next(loader)
+    return [fault.reason for fault in loader.faults()]
+
+
 def test_a_stream_that_lost_its_end_warns_and_one_that_goes_on_is_refused(tmp_path):
     table, path = pa.table({"n": range(40)}), tmp_path / "a.arrow"
 
@@ -507,21 +513,17 @@ def test_a_footer_that_lost_batches_is_refused(tmp_path):
     assert refused > 5
 
 
-def test_saved_rows_that_lost_their_end_are_refused(tmp_path):
-    write_stream(tmp_path / "data.arrow", pa.table({"n": range(40)}))
-    rows = write_stream(tmp_path / "indices.arrow", pa.table({"indices": pa.array([3, 5], pa.uint64())}), batch=1)
-    state = {"_data_files": [{"filename": "data.arrow"}], "_indices_data_files": [{"filename": "indices.arrow"}]}
-    (tmp_path / "state.json").write_text(json.dumps(state))
-    assert len(ps.arrow(tmp_path)) == 2
-    (tmp_path / "indices.arrow").write_bytes(rows[:messages(rows)[2]])
-    with pytest.raises(ps.Error, match="indices.arrow: the rows of the data set have no end mark"):
-        ps.arrow(tmp_path)
-
-
-def faults_of(data, count):
-    loader = data.batch(count).loader(on_fault="mask", max_fault_rate=1, threads=1)
-    next(loader)
-    return [fault.reason for fault in loader.faults()]
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_that_are_left_out_may_have_any_type(tmp_path, form):
+    pairs = pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))
+    numbers = pa.array([1, 2])
+    views = pa.array([[1], []], pa.list_view(pa.int64()))
+    table = pa.table({"n": numbers, "pairs": pairs, "views": views, "box": pa.StructArray.from_arrays([pairs, numbers], ["pairs", "n"])})
+    table = pa.concat_tables([table, table]).slice(1)
+    data = as_rows(table, form, tmp_path, columns=["n", ps.TableColumn("m", "box.n")])
+    assert [int(row["n"]) for row in read(data)] == [int(row["m"]) for row in read(data)] == [2, 1, 2]
+    with pytest.raises(ps.Error, match="pairs"):
+        as_rows(table, form, tmp_path, columns=["pairs"])
 
 
 def test_a_damaged_batch_is_decompressed_once(tmp_path):
@@ -541,19 +543,6 @@ def test_a_damaged_batch_is_decompressed_once(tmp_path):
     assert faults_of(ps.arrow(path), 2000) == []
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_columns_that_are_left_out_may_have_any_type(tmp_path, form):
-    pairs = pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))
-    numbers = pa.array([1, 2])
-    views = pa.array([[1], []], pa.list_view(pa.int64()))
-    table = pa.table({"n": numbers, "pairs": pairs, "views": views, "box": pa.StructArray.from_arrays([pairs, numbers], ["pairs", "n"])})
-    table = pa.concat_tables([table, table]).slice(1)
-    data = as_rows(table, form, tmp_path, columns=["n", ps.TableColumn("m", "box.n")])
-    assert [int(row["n"]) for row in read(data)] == [int(row["m"]) for row in read(data)] == [2, 1, 2]
-    with pytest.raises(ps.Error, match="pairs"):
-        as_rows(table, form, tmp_path, columns=["pairs"])
-
-
 def test_saved_rows_that_are_null_are_refused(tmp_path):
     write_stream(tmp_path / "data.arrow", pa.table({"n": range(40)}))
     write_stream(tmp_path / "indices.arrow", pa.table({"indices": pa.array([3, None, 5], pa.uint64())}))
@@ -561,3 +550,35 @@ def test_saved_rows_that_are_null_are_refused(tmp_path):
     (tmp_path / "state.json").write_text(json.dumps(state))
     with pytest.raises(ps.Error, match="indices.arrow: row 1 of the rows of the data set is null"):
         ps.arrow(tmp_path)
+
+
+def test_saved_rows_that_lost_their_end_are_refused(tmp_path):
+    write_stream(tmp_path / "data.arrow", pa.table({"n": range(40)}))
+    rows = write_stream(tmp_path / "indices.arrow", pa.table({"indices": pa.array([3, 5], pa.uint64())}), batch=1)
+    state = {"_data_files": [{"filename": "data.arrow"}], "_indices_data_files": [{"filename": "indices.arrow"}]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    assert len(ps.arrow(tmp_path)) == 2
+    (tmp_path / "indices.arrow").write_bytes(rows[:messages(rows)[2]])
+    with pytest.raises(ps.Error, match="indices.arrow: the rows of the data set have no end mark"):
+        ps.arrow(tmp_path)
+
+
+def test_a_plan_keeps_the_rows_that_it_was_given():
+    def values(data):
+        return [int(row["n"]) for row in read(data)]
+
+    table = pa.table({"n": range(40)})
+    for rows in (np.array([0, 1, 2]), [0, 1, 2]):
+        data = ps.arrow_table(table, rows=rows)
+        rows[:] = [7, 8, 9]
+        assert values(data) == values(pickle.loads(pickle.dumps(data))) == [0, 1, 2]
+
+
+def test_a_data_set_whose_format_changes_later_still_pickles():
+    datasets = pytest.importorskip("datasets")
+    made = datasets.Dataset.from_dict({"n": list(range(6)), "m": list(range(6))}).select([4, 2, 0])
+    made.set_format(columns=["n"])
+    data = ps.arrow_table(made, rows=[1, 0])
+    made.set_format("numpy")
+    for one in (data, pickle.loads(pickle.dumps(data))):
+        assert [(sorted(row), int(row["n"])) for row in read(one)] == [(["n"], 2), (["n"], 4)]
