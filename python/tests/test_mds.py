@@ -371,3 +371,19 @@ def test_a_damaged_shard_is_decompressed_once(tmp_path):
     write(good)
     assert reasons(data) == first  # what is wrong with it is known
     assert reasons(ps.mds(tmp_path / "a", **IN_MEMORY)) == []
+
+
+def test_tokens_are_packed_beside_a_text_and_a_mask(tmp_path):
+    def tokens(count):
+        return np.arange(count, dtype=np.int64).tobytes()
+
+    counts = [3, 5, 2, 7]
+    write_mds(tmp_path / "a", [("text", "str", None), ("tokens", "bytes", None), ("mask", "bytes", None)],
+              [[b"t" * k, tokens(k), bytes(k)] for k in counts])
+    columns = ["text", ps.MdsColumn("tokens", dtype="int64"), "mask"]
+    data = ps.mds(tmp_path / "a", columns=columns)
+    alone = ps.mds(tmp_path / "a", columns=columns[1:2])
+    assert len(data.blocks(4)) == len(alone.blocks(4)) == (sum(counts) - 1) // 4
+    rows = [np.asarray(step["tokens"]).tolist() for step in data.pack(8, field="tokens").batch(1).loader()]
+    assert rows == [np.asarray(step["tokens"]).tolist() for step in alone.pack(8).batch(1).loader()]
+    assert len(data.pack(8, field="tokens", label_mask="mask")) == len(rows)
