@@ -387,3 +387,29 @@ def test_tokens_are_packed_beside_a_text_and_a_mask(tmp_path):
     rows = [np.asarray(step["tokens"]).tolist() for step in data.pack(8, field="tokens").batch(1).loader()]
     assert rows == [np.asarray(step["tokens"]).tolist() for step in alone.pack(8).batch(1).loader()]
     assert len(data.pack(8, field="tokens", label_mask="mask")) == len(rows)
+
+
+def test_an_index_is_that_of_all_columns(tmp_path):
+    columns = [(f"c{i:02}", "int8", 1) for i in range(31)]
+    for names in (["label", "other"], ["other", "label"]):
+        write_mds(tmp_path / "new", [*columns, *[(name, "int8", 1) for name in names]], [[b"\1"] * 31 + [b"\2", b"\3"]] * 4)
+        (tmp_path / "a").mkdir(exist_ok=True)
+        for file in (tmp_path / "new").iterdir():
+            if not (tmp_path / "a" / file.name).exists() or file.name == "index.json":
+                shutil.copy(file, tmp_path / "a")
+        assert ps.mds(tmp_path / "a").labels().tolist() == [2 + names.index("label")] * 4
+
+
+def test_messages_show_no_control_characters_of_the_data(tmp_path):
+    write_mds(tmp_path / "a", [("x", "str_int", None)], [[b"12\xff\x1b[2J"]])
+    loader = ps.mds(tmp_path / "a").batch(1).loader(on_fault="mask", max_fault_rate=1)
+    next(loader)
+    assert r"\x1b[2J" in loader.faults()[0].reason and "\x1b" not in loader.faults()[0].reason
+    for name, encoding in (("x\x1b[2J", "int"), ("x\x1b[2J", "pkl"), ("x", "\x1b[2J")):
+        write_mds(tmp_path / "b", [(name, encoding, 8 if encoding == "int" else None)], [[bytes(8)]])
+        for columns in (None, ["y"], [ps.MdsColumn("y", name, shape=(2,))]):
+            try:
+                ps.mds(tmp_path / "b", columns=columns)
+                assert columns is None and encoding == "int"
+            except (ps.Error, ValueError) as error:
+                assert "\x1b" not in str(error)

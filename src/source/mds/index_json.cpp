@@ -11,6 +11,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/json_fields.hpp"
+#include "src/core/printable.hpp"
 #include "src/source/parquet/codec.hpp"
 #include "src/source/shards/shard_names.hpp"
 
@@ -43,7 +44,7 @@ class MdsIndexReader {
 
  private:
   [[noreturn]] void fail(const std::string& reason) const {
-    throw Error(fmt::format("{}: {}", file_, reason));
+    throw Error(fmt::format("{}: {}", file_, core::printable(reason)));
   }
   static std::string shown(const Json& value) { return core::shorten(value); }
 

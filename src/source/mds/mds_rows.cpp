@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/printable.hpp"
 #include "src/source/mds/set_field.hpp"
 #include "src/source/mds/shard_scan.hpp"
 #include "src/source/mds/unpacked_shards.hpp"
@@ -176,7 +177,8 @@ class MdsRows final : public Source {
     for (std::size_t i = 0; i < fields_.size(); ++i)
       if (auto result = set_field(place, i, row, record); !result) {
         Fault fault = std::move(result.fault());
-        fault.reason = fmt::format("column '{}': {}", fields_[i].column.column, fault.reason);
+        fault.reason =
+            fmt::format("column '{}': {}", core::printable(fields_[i].column.column), fault.reason);
         return fault;
       }
     return {};
@@ -291,10 +293,10 @@ std::optional<std::size_t> length_field_of_mds(std::span<const MdsField> fields)
   return dynamic == 1 ? only : std::nullopt;
 }
 
-std::vector<std::string> MdsKnown::labels() const {
-  std::vector<std::string> names;
 }  // namespace
 
+std::vector<std::string> MdsKnown::labels() const {
+  std::vector<std::string> names;
   if (label) names.push_back(label_name);
   if (!length_name.empty()) names.push_back(length_name);
   return names;
