@@ -325,6 +325,22 @@ def packed(folder, change=lambda data: data):
     return folder / "shard.00000.mds.zstd"
 
 
+def test_tokens_are_packed_beside_a_text_and_a_mask(tmp_path):
+    def tokens(count):
+        return np.arange(count, dtype=np.int64).tobytes()
+
+    counts = [3, 5, 2, 7]
+    write_mds(tmp_path / "a", [("text", "str", None), ("tokens", "bytes", None), ("mask", "bytes", None)],
+              [[b"t" * k, tokens(k), bytes(k)] for k in counts])
+    columns = ["text", ps.MdsColumn("tokens", dtype="int64"), "mask"]
+    data = ps.mds(tmp_path / "a", columns=columns)
+    alone = ps.mds(tmp_path / "a", columns=columns[1:2])
+    assert len(data.blocks(4)) == len(alone.blocks(4)) == (sum(counts) - 1) // 4
+    rows = [np.asarray(step["tokens"]).tolist() for step in data.pack(8, field="tokens").batch(1).loader()]
+    assert rows == [np.asarray(step["tokens"]).tolist() for step in alone.pack(8).batch(1).loader()]
+    assert len(data.pack(8, field="tokens", label_mask="mask")) == len(rows)
+
+
 def test_a_small_file_of_many_rows_takes_little_memory(tmp_path):
     rows = 2_000_000
     write_mds(tmp_path / "a", [("x", "int", 8)], [[bytes(8)]])
@@ -373,22 +389,6 @@ def test_a_damaged_shard_is_decompressed_once(tmp_path):
     assert reasons(ps.mds(tmp_path / "a", **IN_MEMORY)) == []
 
 
-def test_tokens_are_packed_beside_a_text_and_a_mask(tmp_path):
-    def tokens(count):
-        return np.arange(count, dtype=np.int64).tobytes()
-
-    counts = [3, 5, 2, 7]
-    write_mds(tmp_path / "a", [("text", "str", None), ("tokens", "bytes", None), ("mask", "bytes", None)],
-              [[b"t" * k, tokens(k), bytes(k)] for k in counts])
-    columns = ["text", ps.MdsColumn("tokens", dtype="int64"), "mask"]
-    data = ps.mds(tmp_path / "a", columns=columns)
-    alone = ps.mds(tmp_path / "a", columns=columns[1:2])
-    assert len(data.blocks(4)) == len(alone.blocks(4)) == (sum(counts) - 1) // 4
-    rows = [np.asarray(step["tokens"]).tolist() for step in data.pack(8, field="tokens").batch(1).loader()]
-    assert rows == [np.asarray(step["tokens"]).tolist() for step in alone.pack(8).batch(1).loader()]
-    assert len(data.pack(8, field="tokens", label_mask="mask")) == len(rows)
-
-
 def test_an_index_is_that_of_all_columns(tmp_path):
     columns = [(f"c{i:02}", "int8", 1) for i in range(31)]
     for names in (["label", "other"], ["other", "label"]):
@@ -413,3 +413,10 @@ def test_messages_show_no_control_characters_of_the_data(tmp_path):
                 assert columns is None and encoding == "int"
             except (ps.Error, ValueError) as error:
                 assert "\x1b" not in str(error)
+
+
+def test_a_folder_may_be_called_as_a_shard(tmp_path):
+    write_mds(tmp_path / "c.mds", [("y", "int", 8)], [[bytes(8)]] * 3)
+    assert len(ps.mds(tmp_path / "c.mds")) == 3
+    with pytest.raises(ps.Error, match="found a shard, .*shard.00000.mds"):
+        ps.mds(tmp_path / "c.mds" / "shard.00000.mds")
