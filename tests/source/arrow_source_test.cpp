@@ -120,7 +120,7 @@ TEST(ArrowSource, AFileWithAnyDamagedByteHasItsRowsOrFaultsOrIsRefused) {
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
       const std::size_t at = bit / 8;
       const bool is_free = is_value_or_type(*index, at, good.size());
-      if (bit % (is_free ? 1 + good.size() / 50 : 7) != 0) continue;
+      if (bit % (is_free ? 1 + good.size() / 20 : 31) != 0) continue;
       std::string broken = good;
       broken[at] = static_cast<char>(broken[at] ^ (1 << bit % 8));
       std::ofstream(path, std::ios::binary) << broken;

@@ -49,8 +49,8 @@ class ArrowOwner {
                                                       const std::string& name,
                                                       const ArrowLimits& limits = {});
 
-/// An array of such fields, with what is wanted of it. Its buffers must be as long as the interface says that they are for its length: none of its
-/// structs has their sizes. Columns share its owner.
+/// An array of such fields, with what is wanted of it. Its buffers must be as long as the interface says that they are for
+/// its length: none of its structs has their sizes. Columns share its owner.
 ///
 /// Errors  a fault  the array is not of these fields, or its numbers cannot be
 [[nodiscard]] Result<ArrowColumn> import_arrow_array(
