@@ -10,23 +10,26 @@ import numpy
 from penstock._errors import Error
 
 
-def take(table: Any, all_columns: bool, rows: Any) -> tuple[Any, list[str] | None, Any]:
-    """The capsule of a stream, the names of the columns where the table says which, and the numbers of the rows."""
+def take(table: Any, all_columns: bool, rows: Any) -> tuple[Any, list[str] | None, Any, Any, Any]:
+    """The capsule of a stream, the names of the columns where the table says which, and the numbers of the rows; and what can be
+    taken again later, whatever the caller does to `table` and `rows`: a table and the numbers of its rows."""
     kind = f"{type(table).__module__.split('.')[0]}.{type(table).__name__}"
     if isinstance(table, Mapping):
         names = ", ".join(repr(name) for name in list(table)[:5])
         raise TypeError(f"arrow_table takes one table, found a {kind} of {names}: pass one of them, as in table[{next(iter(table), '')!r}]")
     columns = None
-    if all(hasattr(table, name) for name in ("_indices", "features", "data", "format")):  # a Hugging Face data set
-        columns, rows, table = _of_hugging_face(table, all_columns, rows)
     if rows is not None:
         rows = _row_numbers(rows)
+    kept, kept_rows = table, rows
+    if all(hasattr(table, name) for name in ("_indices", "features", "data", "format")):  # a Hugging Face data set
+        columns, rows, table = _of_hugging_face(table, all_columns, rows)
+        kept = kept.with_format(None)  # set_format() changes the caller's
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(
             f"arrow_table takes an object with __arrow_c_stream__, as the tables of pyarrow, polars, pandas and DuckDB are, or a "
             f"Hugging Face data set, found a {kind}" + (": it is read one after another, and has no rows by number" if hasattr(table, "__iter__") and not hasattr(table, "__getitem__") else "")
         )
-    return table.__arrow_c_stream__(), columns, rows
+    return table.__arrow_c_stream__(), columns, rows, kept, kept_rows
 
 
 def require_table_of_files(table: Any) -> None:
@@ -71,7 +74,7 @@ def _of_hugging_face(data: Any, all_columns: bool, rows: Any) -> tuple[list[str]
         columns = list(chosen["columns"])
     if data._indices is not None:  # what select(), shuffle(), filter() left
         numbers = data._indices.column(0).to_numpy()
-        rows = numbers if rows is None else _of_rows(numbers, _row_numbers(rows))
+        rows = _row_numbers(numbers if rows is None else _of_rows(numbers, rows))
     return columns, rows, data.data.table
 
 

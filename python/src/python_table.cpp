@@ -23,9 +23,8 @@ SourcePtr source_of_table(nb::handle table, ArrowOptions options, nb::handle row
   if (!found[2].is_none()) chosen = integers_of("rows", nb::object(found[2]));
   void* const stream = PyCapsule_GetPointer(capsule.ptr(), "arrow_array_stream");
   if (stream == nullptr) throw nb::python_error();
-  const nb::object made_of =
-      nb::make_tuple(nb::borrow(table), nb::cast(options.columns), nb::borrow(rows),
-                     options.max_record_bytes, options.batch_cache_bytes);
+  const nb::object made_of = nb::make_tuple(found[3], nb::cast(options.columns), found[4],
+                                            options.max_record_bytes, options.batch_cache_bytes);
   SourcePtr made = without_gil([&] {
     return source::arrow_table(static_cast<::ArrowArrayStream*>(stream), std::move(options),
                                std::move(chosen));

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -442,3 +443,142 @@ def test_a_folder_of_splits_says_so_to_images(tmp_path):
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train"]}')
     with pytest.raises(ps.Error, match="several splits, train"):
         ps.images(tmp_path)
+
+
+def write_stream(path, table, batch=10, new=ipc.new_stream, **options):
+    with new(path, table.schema, options=ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table, max_chunksize=batch)
+    return path.read_bytes()
+
+
+def messages(data, begin=0):
+    """Where each message begins, and where the last one ends."""
+    places = [begin]
+    while int.from_bytes(data[places[-1] + 4:places[-1] + 8], "little") > 0:
+        message = ipc.read_message(pa.BufferReader(data[places[-1]:]))
+        metadata = 8 + int.from_bytes(data[places[-1] + 4:places[-1] + 8], "little")
+        places.append(places[-1] + metadata + (message.body.size if message.body else 0))
+    return places
+
+
+def faults_of(data, count):
+    loader = data.batch(count).loader(on_fault="mask", max_fault_rate=1, threads=1)
+    next(loader)
+    return [fault.reason for fault in loader.faults()]
+
+
+def test_a_stream_that_lost_its_end_warns_and_one_that_goes_on_is_refused(tmp_path):
+    table, path = pa.table({"n": range(40)}), tmp_path / "a.arrow"
+
+    def notices():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ps.arrow(path).batch(5).loader()
+        return [str(warning.message) for warning in caught]
+
+    for legacy in (False, True):
+        data = write_stream(path, table, use_legacy_format=legacy)
+        assert len(ps.arrow(path)) == 40 and not notices()
+        path.write_bytes(data + data)
+        with pytest.raises(ps.Error, match=f"a.arrow.*found {len(data)} bytes behind it"):
+            ps.arrow(path)
+        path.write_bytes(data + b"?")
+        with pytest.raises(ps.Error, match="found 1 bytes behind it"):
+            ps.arrow(path)
+    data = write_stream(path, table)
+    places = messages(data)
+    path.write_bytes(data[:places[3]])  # as the file of a program that was killed
+    assert len(ps.arrow(path)) == 20
+    (notice,) = notices()
+    assert "a.arrow has no end mark of a stream" in notice
+    for length in (4, 8, len(data) - places[3]):  # a write that was broken off
+        path.write_bytes(data[:places[3]] + bytes(length))
+        with pytest.raises(ps.Error, match="expected a message or the stream's end mark, and found zeros"):
+            ps.arrow(path)
+
+
+def test_a_footer_that_lost_batches_is_refused(tmp_path):
+    path, wanted = tmp_path / "a.arrow", 30
+    data = write_stream(path, pa.table({"n": range(wanted), "s": [str(i) for i in range(wanted)]}), new=ipc.new_file)
+    footer = len(data) - 10 - int.from_bytes(data[-10:-6], "little")
+    refused = 0
+    for bit in range(footer * 8, len(data) * 8):
+        broken = bytearray(data)
+        broken[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(broken)
+        try:
+            assert len(ps.arrow(path)) == wanted, bit
+        except (ps.Error, ValueError) as error:
+            refused += "the footer lacks a RecordBatch of 10 rows" in str(error)
+    assert refused > 5
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_that_are_left_out_may_have_any_type(tmp_path, form):
+    pairs = pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64()))
+    numbers = pa.array([1, 2])
+    views = pa.array([[1], []], pa.list_view(pa.int64()))
+    table = pa.table({"n": numbers, "pairs": pairs, "views": views, "box": pa.StructArray.from_arrays([pairs, numbers], ["pairs", "n"])})
+    table = pa.concat_tables([table, table]).slice(1)
+    data = as_rows(table, form, tmp_path, columns=["n", ps.TableColumn("m", "box.n")])
+    assert [int(row["n"]) for row in read(data)] == [int(row["m"]) for row in read(data)] == [2, 1, 2]
+    with pytest.raises(ps.Error, match="pairs"):
+        as_rows(table, form, tmp_path, columns=["pairs"])
+
+
+def test_a_damaged_batch_is_decompressed_once(tmp_path):
+    path = tmp_path / "a.arrow"
+    good = write_stream(path, pa.table({"n": range(4000)}), batch=2000, compression="zstd")
+    place = messages(good)[1]
+    at = good.index(b"\x28\xb5\x2f\xfd", place) + 8
+    data = ps.arrow(path)
+    with path.open("r+b") as file:  # the file that is mapped
+        file.seek(at)
+        file.write(bytes(byte ^ 0xFF for byte in good[at:at + 40]))
+    first = faults_of(data, 2000)
+    assert len(first) == 100 and "damaged" in first[0]  # of the batch's rows those that are kept
+    with path.open("r+b") as file:
+        file.write(good)
+    assert faults_of(data, 2000) == first  # what is wrong with it is known
+    assert faults_of(ps.arrow(path), 2000) == []
+
+
+def test_saved_rows_that_are_null_are_refused(tmp_path):
+    write_stream(tmp_path / "data.arrow", pa.table({"n": range(40)}))
+    write_stream(tmp_path / "indices.arrow", pa.table({"indices": pa.array([3, None, 5], pa.uint64())}))
+    state = {"_data_files": [{"filename": "data.arrow"}], "_indices_data_files": [{"filename": "indices.arrow"}]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    with pytest.raises(ps.Error, match="indices.arrow: row 1 of the rows of the data set is null"):
+        ps.arrow(tmp_path)
+
+
+def test_saved_rows_that_lost_their_end_are_refused(tmp_path):
+    write_stream(tmp_path / "data.arrow", pa.table({"n": range(40)}))
+    rows = write_stream(tmp_path / "indices.arrow", pa.table({"indices": pa.array([3, 5], pa.uint64())}), batch=1)
+    state = {"_data_files": [{"filename": "data.arrow"}], "_indices_data_files": [{"filename": "indices.arrow"}]}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    assert len(ps.arrow(tmp_path)) == 2
+    (tmp_path / "indices.arrow").write_bytes(rows[:messages(rows)[2]])
+    with pytest.raises(ps.Error, match="indices.arrow: the rows of the data set have no end mark"):
+        ps.arrow(tmp_path)
+
+
+def test_a_plan_keeps_the_rows_that_it_was_given():
+    def values(data):
+        return [int(row["n"]) for row in read(data)]
+
+    table = pa.table({"n": range(40)})
+    for rows in (np.array([0, 1, 2]), [0, 1, 2]):
+        data = ps.arrow_table(table, rows=rows)
+        rows[:] = [7, 8, 9]
+        assert values(data) == values(pickle.loads(pickle.dumps(data))) == [0, 1, 2]
+
+
+def test_a_data_set_whose_format_changes_later_still_pickles():
+    datasets = pytest.importorskip("datasets")
+    made = datasets.Dataset.from_dict({"n": list(range(6)), "m": list(range(6))}).select([4, 2, 0])
+    made.set_format(columns=["n"])
+    data = ps.arrow_table(made, rows=[1, 0])
+    made.set_format("numpy")
+    for one in (data, pickle.loads(pickle.dumps(data))):
+        assert [(sorted(row), int(row["n"])) for row in read(one)] == [(["n"], 2), (["n"], 4)]

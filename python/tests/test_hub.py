@@ -230,6 +230,22 @@ def test_shards_records_images_files_and_their_labels(hub, tmp_path, images, mon
     assert "nothing is written to the Hugging Face Hub" in capsys.readouterr().err
 
 
+def test_images_beside_a_table_are_what_they_are_on_a_disk(hub, tmp_path, images):
+    photo = next(images.rglob("*.jpg")).read_bytes()
+    folder = tmp_path / "all"
+    for name in ("pets/cat/0.jpg", "pets/dog/0.jpg", "tables/notes/readme.txt", "tables/.hidden/0.jpg"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(photo)
+    table = pa.table({"image": [photo] * 3, "label": [0, 1, 0]})
+    pq.write_table(table, folder / "pets" / "annotations.parquet")
+    pq.write_table(table, folder / "tables" / "a.parquet")
+    hub.push(folder)
+    for name, count in (("pets", 2), ("tables", 3)):
+        local, remote = ps.images(folder / name), ps.images(f"{ROOT}/{name}")
+        assert len(local) == len(remote) == count
+        assert fingerprint_of(local) == fingerprint_of(remote)
+
+
 def test_small_files_that_come_as_a_whole_are_read_by_ranges(hub, tables, monkeypatch):
     commit = hub.push(tables)
     files = hub.commits[commit]

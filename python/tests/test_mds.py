@@ -310,3 +310,113 @@ def test_reprs_and_types():
     assert repr(pickle.loads(pickle.dumps(column))) == repr(column)
     data = ps.mds(FILES / "texts", columns=["text"], **IN_MEMORY)
     assert "mds(" in repr(data) and "'text'" in repr(data)
+
+
+def packed(folder, change=lambda data: data):
+    """Compresses the one shard of a data set with zstd, and removes the other."""
+    pa = pytest.importorskip("pyarrow")
+    raw = folder / "shard.00000.mds"
+    data = change(pa.Codec("zstd").compress(raw.read_bytes()).to_pybytes())
+    raw.unlink()
+    (folder / "shard.00000.mds.zstd").write_bytes(data)
+    index = json.loads((folder / "index.json").read_text())
+    index["shards"][0] |= {"compression": "zstd", "zip_data": {"basename": "shard.00000.mds.zstd", "bytes": len(data), "hashes": {}}}
+    (folder / "index.json").write_text(json.dumps(index))
+    return folder / "shard.00000.mds.zstd"
+
+
+def test_tokens_are_packed_beside_a_text_and_a_mask(tmp_path):
+    def tokens(count):
+        return np.arange(count, dtype=np.int64).tobytes()
+
+    counts = [3, 5, 2, 7]
+    write_mds(tmp_path / "a", [("text", "str", None), ("tokens", "bytes", None), ("mask", "bytes", None)],
+              [[b"t" * k, tokens(k), bytes(k)] for k in counts])
+    columns = ["text", ps.MdsColumn("tokens", dtype="int64"), "mask"]
+    data = ps.mds(tmp_path / "a", columns=columns)
+    alone = ps.mds(tmp_path / "a", columns=columns[1:2])
+    assert len(data.blocks(4)) == len(alone.blocks(4)) == (sum(counts) - 1) // 4
+    rows = [np.asarray(step["tokens"]).tolist() for step in data.pack(8, field="tokens").batch(1).loader()]
+    assert rows == [np.asarray(step["tokens"]).tolist() for step in alone.pack(8).batch(1).loader()]
+    assert len(data.pack(8, field="tokens", label_mask="mask")) == len(rows)
+
+
+def test_a_small_file_of_many_rows_takes_little_memory(tmp_path):
+    rows = 2_000_000
+    write_mds(tmp_path / "a", [("x", "int", 8)], [[bytes(8)]])
+    raw = np.uint32(rows).tobytes() + bytes(4 * (rows + 1) + 8 * rows)
+    (tmp_path / "a" / "shard.00000.mds").write_bytes(raw)
+    index = json.loads((tmp_path / "a" / "index.json").read_text())
+    index["shards"][0] |= {"samples": rows, "raw_data": {"basename": "shard.00000.mds", "bytes": len(raw), "hashes": {}}}
+    (tmp_path / "a" / "index.json").write_text(json.dumps(index))
+    for _ in range(2):  # also where it is compressed
+        with pytest.raises(ps.Error, match="its header has more than 65536 rows where they cannot be"):
+            ps.mds(tmp_path / "a", **IN_MEMORY)
+        if (tmp_path / "a" / "shard.00000.mds").exists():
+            packed(tmp_path / "a")
+
+
+def test_damage_in_a_compressed_header_names_the_shard_and_no_sample(tmp_path):
+    write_mds(tmp_path / "a", [("x", "int", 8)], [[bytes(8)]] * 3)
+    packed(tmp_path / "a", lambda data: b"?" + data[1:])
+    with pytest.raises(ps.Error, match="shard.00000.mds.zstd: the shard is no zstd, or is damaged") as raised:
+        ps.mds(tmp_path / "a", **IN_MEMORY)
+    assert "sample" not in str(raised.value)
+
+
+def test_a_damaged_shard_is_decompressed_once(tmp_path):
+    random = np.random.default_rng(0)
+    write_mds(tmp_path / "a", [("x", "bytes", None)], [[random.bytes(2000)] for _ in range(200)], shard_rows=200)
+    shard = packed(tmp_path / "a")
+    good, stat = shard.read_bytes(), shard.stat()
+
+    def write(data):
+        with shard.open("r+b") as file:
+            file.write(data)
+        os.utime(shard, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    def reasons(data):
+        loader = data.map(ps.pad("x", 2000)).batch(200).loader(on_fault="mask", max_fault_rate=1, threads=1)
+        next(loader)
+        return [fault.reason for fault in loader.faults()]
+
+    write(good[:-20000] + b"\xff" * 20000)
+    data = ps.mds(tmp_path / "a", **IN_MEMORY)
+    first = reasons(data)
+    assert len(first) == 100 and "damaged" in first[0]  # of the shard's rows those that are kept
+    write(good)
+    assert reasons(data) == first  # what is wrong with it is known
+    assert reasons(ps.mds(tmp_path / "a", **IN_MEMORY)) == []
+
+
+def test_an_index_is_that_of_all_columns(tmp_path):
+    columns = [(f"c{i:02}", "int8", 1) for i in range(31)]
+    for names in (["label", "other"], ["other", "label"]):
+        write_mds(tmp_path / "new", [*columns, *[(name, "int8", 1) for name in names]], [[b"\1"] * 31 + [b"\2", b"\3"]] * 4)
+        (tmp_path / "a").mkdir(exist_ok=True)
+        for file in (tmp_path / "new").iterdir():
+            if not (tmp_path / "a" / file.name).exists() or file.name == "index.json":
+                shutil.copy(file, tmp_path / "a")
+        assert ps.mds(tmp_path / "a").labels().tolist() == [2 + names.index("label")] * 4
+
+
+def test_messages_show_no_control_characters_of_the_data(tmp_path):
+    write_mds(tmp_path / "a", [("x", "str_int", None)], [[b"12\xff\x1b[2J"]])
+    loader = ps.mds(tmp_path / "a").batch(1).loader(on_fault="mask", max_fault_rate=1)
+    next(loader)
+    assert r"\x1b[2J" in loader.faults()[0].reason and "\x1b" not in loader.faults()[0].reason
+    for name, encoding in (("x\x1b[2J", "int"), ("x\x1b[2J", "pkl"), ("x", "\x1b[2J")):
+        write_mds(tmp_path / "b", [(name, encoding, 8 if encoding == "int" else None)], [[bytes(8)]])
+        for columns in (None, ["y"], [ps.MdsColumn("y", name, shape=(2,))]):
+            try:
+                ps.mds(tmp_path / "b", columns=columns)
+                assert columns is None and encoding == "int"
+            except (ps.Error, ValueError) as error:
+                assert "\x1b" not in str(error)
+
+
+def test_a_folder_may_be_called_as_a_shard(tmp_path):
+    write_mds(tmp_path / "c.mds", [("y", "int", 8)], [[bytes(8)]] * 3)
+    assert len(ps.mds(tmp_path / "c.mds")) == 3
+    with pytest.raises(ps.Error, match="found a shard, .*shard.00000.mds"):
+        ps.mds(tmp_path / "c.mds" / "shard.00000.mds")

@@ -21,6 +21,27 @@ struct CachedBytes {
   std::uint64_t shared_bytes = 0;
 };
 
+/// What bytes were decoded to, or what is wrong with them: that is not found out again for each row.
+template <class T>
+struct Decoded {
+  std::optional<T> value;
+  Fault fault;
+};
+
+/// What a PageCache keeps of a result. A fault that may pass is none that is kept.
+template <class T>
+[[nodiscard]] Result<std::shared_ptr<const Decoded<T>>> decoded(Result<T> result) {
+  if (result) return std::make_shared<const Decoded<T>>(Decoded<T>{std::move(*result), {}});
+  Fault& fault = result.fault();
+  if (fault.transient || fault.out_of_memory) return std::move(fault);
+  return std::make_shared<const Decoded<T>>(Decoded<T>{std::nullopt, std::move(fault)});
+}
+
+/// The memory of a fault that is kept.
+[[nodiscard]] inline std::uint64_t bytes_of_fault(const Fault& fault) noexcept {
+  return sizeof fault + fault.reason.size() + fault.file.size();
+}
+
 /// Keeps what was made for a key. Of several threads that ask for the same one makes it, and the others wait.
 ///
 /// Threads  any number at once.

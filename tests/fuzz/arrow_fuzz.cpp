@@ -120,10 +120,10 @@ void read_file(const std::vector<std::byte>& file) {
     for (const ArrowRange& buffer : located->buffers) require(buffer.end() <= located->body.bytes);
     const std::vector<std::uint32_t>& nodes = known.fields.nodes[0].children;
     for (std::size_t i = 0; i < std::min<std::size_t>(nodes.size(), 30); ++i) {
-      const auto column = columns.open(batch, *located, nodes[i]);
-      if (!column) continue;
-      require(column->length() == known.batches[batch].rows);
-      Walk().column(*column);
+      const auto opened = columns.open(batch, *located, {&nodes[i], 1});
+      if (!opened) continue;
+      require(opened->front().length() == known.batches[batch].rows);
+      Walk().column(opened->front());
     }
     if (const auto all = columns.open(batch, 0))
       require(all->length() == known.batches[batch].rows);

@@ -42,6 +42,31 @@ TEST_F(ParquetPageCache, APageLargerThanTheBudgetLeavesTheOthers) {
   EXPECT_FALSE(makes(cache, 3, {101}));  // the last of them stays for the rows behind
 }
 
+TEST(PageCacheOfResults, KeepsAFaultUnlessItMayPass) {
+  PageCache<source::Decoded<int>> cache(1000);
+  int made = 0;
+  const auto reason = [&](std::uint64_t number, const Fault& fault) {
+    const auto found = cache.get(
+        {0, number},
+        [&] {
+          ++made;
+          return source::decoded(Result<int>(fault));
+        },
+        [](const source::Decoded<int>& kept) {
+          return CachedBytes{source::bytes_of_fault(kept.fault)};
+        });
+    return found ? (*found)->fault.reason : "not kept: " + found.fault().reason;
+  };
+  EXPECT_EQ(reason(1, {.reason = "damaged"}), "damaged");
+  EXPECT_EQ(reason(1, {.reason = "damaged"}), "damaged");
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(reason(2, {.reason = "away", .transient = true}), "not kept: away");
+  EXPECT_EQ(reason(3, {.reason = "full", .out_of_memory = true}), "not kept: full");
+  EXPECT_EQ(reason(2, {.reason = "damaged"}), "damaged");
+  EXPECT_EQ(reason(3, {.reason = "damaged"}), "damaged");
+  EXPECT_EQ(made, 5);
+}
+
 TEST_F(ParquetPageCache, WhatWasUsedLongestAgoGoes) {
   PageCache<int> cache(100);
   EXPECT_TRUE(makes(cache, 1, {40}));

@@ -137,19 +137,21 @@ namespace source {
 /// A row that is damaged, or null where a value is required, is a fault; no other row moves. A file must not become shorter
 /// while it is mapped, as with arrays(). A row's key is "file.arrow:17", and its label the value of the field "label", if
 /// that is an integer. The fingerprint covers the columns, and the files' names, sizes, batches, and first and last 4 KiB.
+/// Source::notices() has a warning of streams without an end mark, which a program leaves that ends before it closes them.
 ///
 /// Shapes  as above, in the order of `columns`, or of the table
 /// Units   about 0.6 KB for a batch, and 1 KB for each of its columns once a row of it was read
 /// Errors  std::invalid_argument  no file, or a URL; a column without a name, or a name used twice; max_record_bytes = 0
-///         Error                  a file is missing, is no Arrow data, or is damaged where its batches are described; a
-///                                folder has several splits; a column is missing, differs between files, or has something
-///                                that is refused
+///         Error                  a file is missing, is no Arrow data, is damaged where its batches are described, or goes
+///                                on behind a stream's end mark; a folder has several splits; a column is missing, differs
+///                                between files, or has something that is refused
 /// Faults  as above; or the row is larger than max_record_bytes
 [[nodiscard]] SourcePtr arrow(const ShardPaths& files, ArrowOptions options = {});
 
 /// Rows of a table in memory, through Arrow's C stream interface: all its batches are taken from the producer here, and
 /// nothing of them is copied. `rows` are the numbers of the rows that are read, in this order; by default all. Columns
-/// become fields as in arrow(). The fingerprint covers the columns, and values of 64 rows.
+/// become fields as in arrow(); those that are left out may have any type. The fingerprint covers the columns, and values
+/// of 64 rows.
 ///
 /// Owns    moves `*stream` and releases it; the arrays are released with the source
 /// Units   8 bytes a row of `rows`

@@ -69,7 +69,7 @@ class ArrowRows final : public Source {
     for (std::size_t i = 0; i < table.fields().size(); ++i) {
       const ArrowTableField& field = table.fields()[i];
       if (!out.is_wanted(field)) continue;
-      Result<void> result = read_field(field, **opened, i, at.row, out);
+      Result<void> result = read_field(field, table.column(**opened, i), **opened, at.row, out);
       if (!result) {
         Fault fault = std::move(result.fault());
         fault.reason = fmt::format("column '{}': {}", field.column.column, fault.reason);
@@ -169,6 +169,23 @@ class ArrowRows final : public Source {
     }
     return begins;
   }
+
+  std::vector<Notice> notices() const override {
+    std::size_t count = 0;
+    std::string first;
+    for (const ArrowTable& table : tables_) {
+      if (table.has_end()) continue;
+      if (count++ == 0) first = table.name();
+    }
+    if (count == 0) return {};
+    const std::string where = count == 1
+                                  ? first + " has"
+                                  : fmt::format("{} Arrow files, {} the first, have", count, first);
+    return {{.text = where +
+                     " no end mark of a stream: the program that wrote it may have ended before it "
+                     "had written all rows",
+             .is_warning = true}};
+  }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::span<const std::string> class_names() const noexcept override { return class_names_; }
   std::string fingerprint() const override { return fingerprint_; }
@@ -204,7 +221,8 @@ class ArrowRows final : public Source {
   void with_cell(const ArrowOpened& opened, const Place& at, std::size_t field,
                  const Use& use) const {
     try {
-      use(ArrowCell(tables_[at.table].fields()[field], opened.columns[field], at.row));
+      use(ArrowCell(tables_[at.table].fields()[field], tables_[at.table].column(opened, field),
+                    at.row));
     } catch (const DataError&) {
       return;
     }
@@ -214,10 +232,10 @@ class ArrowRows final : public Source {
     return tables_.front().fields()[*label_].spec;
   }
 
-  static Result<void> read_field(const ArrowTableField& field, const ArrowOpened& opened,
-                                 std::size_t number, std::uint64_t row, TableRow& out) {
+  static Result<void> read_field(const ArrowTableField& field, const ArrowColumn& column,
+                                 const ArrowOpened& opened, std::uint64_t row, TableRow& out) {
     try {
-      const ArrowCell cell(field, opened.columns[number], row);
+      const ArrowCell cell(field, column, row);
       return read_cell(field, cell, opened, out);
     } catch (const DataError& error) {
       return error.fault();
@@ -358,12 +376,10 @@ SourcePtr source::arrow_table(::ArrowArrayStream* stream, ArrowOptions options,
   constexpr const char* kName = "Arrow table";
   std::vector<ArrowTable> tables;
   try {
-    tables.emplace_back(source::ArrowStream(stream, kName), kName);
+    tables.emplace_back(source::ArrowStream(stream, kName), kName, options.columns);
   } catch (const DataError& error) {
     source::throw_table_error(error.fault());
   }
-  tables.front().set_fields(
-      source::resolve_arrow_columns(tables.front().schema(), options.columns, kName));
   const bool has_rows = rows.has_value();
   return std::make_shared<ArrowRows>(std::move(tables),
                                      std::move(rows).value_or(std::vector<std::uint64_t>()),

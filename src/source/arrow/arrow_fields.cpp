@@ -191,6 +191,13 @@ std::vector<ArrowTableField> find_arrow_fields(const ArrowFields& schema,
   return own;
 }
 
+ArrowWanted wanted_arrow_nodes(const ArrowFields& schema, std::span<const ArrowTableField> fields) {
+  ArrowWanted wanted(schema.nodes.size());
+  for (const ArrowTableField& field : fields)
+    for (const std::uint32_t node : way_to(schema, field.leaf)) wanted[node] = true;
+  return wanted;
+}
+
 std::vector<std::string> arrow_class_names(const ArrowFields& schema, const std::string& column) {
   return huggingface_class_names(schema.nodes.front().find_metadata("huggingface"), column);
 }

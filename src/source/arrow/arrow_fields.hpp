@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/source/arrow/column.hpp"
 #include "src/source/arrow/schema.hpp"
 #include "src/source/tables/table_fields.hpp"
 
@@ -37,6 +38,10 @@ struct ArrowTableField : TableField {
 [[nodiscard]] std::vector<ArrowTableField> find_arrow_fields(
     const ArrowFields& schema, std::span<const ArrowTableField> fields, const std::string& file,
     const std::string& first_file);
+
+/// What is read of the columns that fields lie in: the nodes on the ways to their values.
+[[nodiscard]] ArrowWanted wanted_arrow_nodes(const ArrowFields& schema,
+                                             std::span<const ArrowTableField> fields);
 
 /// The names of the classes of a column of integers, from Hugging Face's metadata; none where they have none.
 [[nodiscard]] std::vector<std::string> arrow_class_names(const ArrowFields& schema,

@@ -42,13 +42,21 @@ void add_rows(const std::string& path, std::vector<std::uint64_t>& rows) {
   if (table.fields().size() != 1 || table.fields()[0].spec != FieldSpec{"indices", DType::u64, {}})
     throw Error(
         fmt::format("{}: expected one column 'indices' of UInt64, the rows of the data set", path));
+  if (!table.has_end())
+    throw Error(fmt::format("{}: the rows of the data set have no end mark of a stream, so some may "
+                            "be missing: save it again",
+                            path));
   ArrowBatchCache cache(0);
   for (std::uint64_t row = 0; row < table.rows(); ++row) {
     const auto [batch, number] = table.place(row);
     const auto opened = table.open(batch, 0, cache);
     if (!opened) throw_table_error(opened.fault());
     try {
-      rows.push_back(static_cast<std::uint64_t>((*opened)->columns[0].integer(number)));
+      const ArrowColumn& column = table.column(**opened, 0);
+      if (column.is_null(number))
+        throw Error(fmt::format("{}: row {} of the rows of the data set is null: save it again",
+                                path, row));
+      rows.push_back(static_cast<std::uint64_t>(column.integer(number)));
     } catch (const DataError& error) {
       throw_table_error(error.fault());
     }

@@ -47,7 +47,7 @@ ArrowTable::ArrowTable(const std::string& path) : name_(path), mapped_(storage::
   slots_ = std::make_unique<Slot[]>(ends_.size());
 }
 
-ArrowTable::ArrowTable(ArrowStream stream, std::string name)
+ArrowTable::ArrowTable(ArrowStream stream, std::string name, std::span<const TableColumn> columns)
     : name_(std::move(name)), schema_(stream.fields()) {
   const ArrowType& type = schema_.nodes.front().type;
   if (type.kind != ArrowKind::structure)
@@ -55,9 +55,11 @@ ArrowTable::ArrowTable(ArrowStream stream, std::string name)
         fmt::format("{}: expected a table, found an array of type {}; make it the column "
                     "of one, as in pyarrow.table({{\"x\": array}})",
                     name_, name_of(type)));
+  set_fields(resolve_arrow_columns(schema_, columns, name_));
+  std::vector<ArrowOpened> batches;
   try {
     std::uint64_t rows = 0;
-    while (auto batch = stream.next()) {
+    while (auto batch = stream.next(&wanted_)) {
       if (batch->length() == 0) continue;
       if (batch->may_have_nulls())
         throw Error(
@@ -65,24 +67,27 @@ ArrowTable::ArrowTable(ArrowStream stream, std::string name)
                         "a table of the columns, as in pyarrow.Table.from_struct_array()",
                         name_));
       ends_.push_back(rows += batch->length());
-      batches_.push_back(std::move(*batch));
+      ArrowOpened& made = batches.emplace_back();
+      const std::vector<std::uint32_t>& all = schema_.nodes.front().children;
+      for (const std::uint32_t top : tops_)
+        made.columns.push_back(
+            batch->child(static_cast<std::size_t>(std::ranges::find(all, top) - all.begin())));
     }
   } catch (const DataError& error) {
     throw_table_error(error.fault());
   }
   slots_ = std::make_unique<Slot[]>(ends_.size());
+  for (std::size_t batch = 0; batch < batches.size(); ++batch)
+    (void)keep(batch, std::move(batches[batch]));
 }
 
 void ArrowTable::set_fields(std::vector<ArrowTableField> fields) {
   fields_ = std::move(fields);
-  for (std::size_t batch = 0; batch < batches_.size(); ++batch) {
-    ArrowOpened made;
-    for (const ArrowTableField& field : fields_) {
-      const std::vector<std::uint32_t>& columns = schema_.nodes.front().children;
-      const auto column = std::ranges::find(columns, field.top) - columns.begin();
-      made.columns.push_back(batches_[batch].child(static_cast<std::size_t>(column)));
-    }
-    (void)keep(batch, std::move(made));
+  wanted_ = wanted_arrow_nodes(schema(), fields_);
+  for (const ArrowTableField& field : fields_) {
+    const auto known = std::ranges::find(tops_, field.top);
+    column_of_.push_back(static_cast<std::size_t>(known - tops_.begin()));
+    if (known == tops_.end()) tops_.push_back(field.top);
   }
 }
 
@@ -110,18 +115,17 @@ Result<ArrowOpenedPtr> ArrowTable::open(std::size_t batch, std::uint64_t table,
     if (!made) return std::move(made.fault());
     return keep(batch, std::move(*made));
   }
-  return cache.get(
-      {table, batch},
-      [&]() -> Result<ArrowOpenedPtr> {
-        auto made = open_columns(batch);
-        if (!made) return std::move(made.fault());
-        return std::make_shared<const ArrowOpened>(std::move(*made));
-      },
-      [](const ArrowOpened& opened) {
+  const auto found = cache.get(
+      {table, batch}, [&] { return decoded(open_columns(batch)); },
+      [](const Decoded<ArrowOpened>& opened) -> CachedBytes {
+        if (!opened.value) return {bytes_of_fault(opened.fault)};
         std::uint64_t bytes = sizeof(ArrowOpened);
-        for (const ArrowColumn& column : opened.columns) bytes += column.owned_bytes();
-        return CachedBytes{bytes};
+        for (const ArrowColumn& column : opened.value->columns) bytes += column.owned_bytes();
+        return {bytes};
       });
+  if (!found) return found.fault();
+  if (!(*found)->value) return (*found)->fault;
+  return ArrowOpenedPtr(*found, &*(*found)->value);
 }
 
 // Of several threads that open a batch, the first keeps what it made.
@@ -136,13 +140,10 @@ ArrowOpenedPtr ArrowTable::keep(std::size_t batch, ArrowOpened opened) const {
 Result<ArrowOpened> ArrowTable::open_columns(std::size_t batch) const {
   const auto located = columns_->locate(batch);
   if (!located) return located.fault();
-  ArrowOpened made{.columns = {}, .offset = located->body.begin, .stays = !is_packed_[batch]};
-  for (const ArrowTableField& field : fields_) {
-    auto column = columns_->open(batch, *located, field.top);
-    if (!column) return std::move(column.fault());
-    made.columns.push_back(std::move(*column));
-  }
-  return made;
+  auto columns = columns_->open(batch, *located, tops_, &wanted_);
+  if (!columns) return std::move(columns.fault());
+  return ArrowOpened{
+      .columns = std::move(*columns), .offset = located->body.begin, .stays = !is_packed_[batch]};
 }
 
 std::optional<std::uint64_t> ArrowTable::offset_of(

@@ -120,9 +120,23 @@ class BatchReader {
           fmt::format("expected a buffer of field '{}' within the batch's body of {} bytes, "
                       "and found {} bytes at byte {}",
                       fields_.path(field), body, bytes, offset));
+    if (bytes > 0) require_place(field, static_cast<std::uint64_t>(offset));
+    if (bytes > 0) buffers_end_ = static_cast<std::uint64_t>(offset + bytes);
     batch_.buffers.push_back(bytes == 0 ? ArrowRange{}
                                         : ArrowRange{static_cast<std::uint64_t>(offset),
                                                      static_cast<std::uint64_t>(bytes)});
+  }
+
+  // Every writer puts buffers one behind the other, each at the next multiple of an alignment of its choice. So one that
+  // lies elsewhere is found, which has no checksum.
+  void require_place(std::uint32_t field, std::uint64_t begin) const {
+    const std::uint64_t alignment =
+        begin & (~begin + 1);  // the largest power of two that it is a multiple of
+    if (begin == buffers_end_ || (begin > buffers_end_ && begin - buffers_end_ < alignment)) return;
+    table_.fail(
+        fmt::format("expected a buffer of field '{}' behind the one before it, which ends at "
+                    "byte {} of the body, and found it at byte {}",
+                    fields_.path(field), buffers_end_, begin));
   }
 
   void require_rows(std::uint32_t field) const {
@@ -146,6 +160,7 @@ class BatchReader {
   std::span<const std::byte> buffers_;
   std::span<const std::byte> variadic_;
   std::size_t node_ = 0;
+  std::uint64_t buffers_end_ = 0;  // of the last one with bytes, in the body
   ArrowBatch batch_;
 };
 

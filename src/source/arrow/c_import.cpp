@@ -96,10 +96,11 @@ class SchemaImport {
 class ArrayImport {
  public:
   ArrayImport(const ArrowFields& fields, std::shared_ptr<const ArrowOwner<::ArrowArray>> owner,
-              const std::string& name)
+              const std::string& name, const ArrowWanted* wanted)
       : fields_(fields),
         owner_(std::move(owner)),
-        file_(std::make_shared<const std::string>(name)) {}
+        file_(std::make_shared<const std::string>(name)),
+        wanted_(wanted) {}
 
   ArrowColumn run() { return import(**owner_, 0, false); }
 
@@ -124,8 +125,11 @@ class ArrayImport {
     const ArrowType& stored = has_dictionary ? node.dictionary->index : node.type;
     const ArrowLayout layout = arrow_layout(stored.kind);
     if (layout == ArrowLayout::other)
-      throw_arrow_unread({.file = *file_},
-                         fmt::format("{} in column '{}'", name_of(stored), fields_.path(field)));
+      throw DataError(Fault{
+          .reason = fmt::format("{} in column '{}' is not read: convert the column to another "
+                                "type, or leave it out of columns",
+                                name_of(stored), fields_.path(field)),
+          .file = *file_});
     check(array, field, has_dictionary ? 0 : node.children.size(),
           *arrow_buffer_count(stored, kNewestVersion));
     ArrowColumnParts parts = parts_of(field);
@@ -147,7 +151,9 @@ class ArrayImport {
       parts.dictionary = std::move(entries);
     } else {
       for (std::size_t i = 0; i < node.children.size(); ++i)
-        parts.children.push_back(import(*array.children[i], node.children[i], false));
+        parts.children.push_back(is_wanted(wanted_, node.children[i])
+                                     ? import(*array.children[i], node.children[i], false)
+                                     : ArrowColumn::unwanted(count, file_));
     }
     return ArrowColumn(std::move(parts));
   }
@@ -231,6 +237,7 @@ class ArrayImport {
   const ArrowFields& fields_;
   std::shared_ptr<const ArrowOwner<::ArrowArray>> owner_;
   std::shared_ptr<const std::string> file_;
+  const ArrowWanted* wanted_;
 };
 
 }  // namespace
@@ -242,8 +249,8 @@ Result<ArrowFields> import_arrow_schema(const ::ArrowSchema& schema, const std::
 
 Result<ArrowColumn> import_arrow_array(const ArrowFields& fields,
                                        std::shared_ptr<const ArrowOwner<::ArrowArray>> array,
-                                       const std::string& name) {
-  return arrow_result([&] { return ArrayImport(fields, std::move(array), name).run(); });
+                                       const std::string& name, const ArrowWanted* wanted) {
+  return arrow_result([&] { return ArrayImport(fields, std::move(array), name, wanted).run(); });
 }
 
 ArrowStream::ArrowStream(::ArrowArrayStream* from, std::string name, const ArrowLimits& limits)
@@ -267,14 +274,14 @@ void ArrowStream::require(int status, const char* what) {
             .out_of_memory = status == ENOMEM});
 }
 
-std::optional<ArrowColumn> ArrowStream::next() {
+std::optional<ArrowColumn> ArrowStream::next(const ArrowWanted* wanted) {
   if (has_ended_) return std::nullopt;
   auto array = std::make_shared<ArrowOwner<::ArrowArray>>();
   has_ended_ = true;  // also behind an error
   require(stream_->get_next(stream_.raw(), array->raw()), "its next batch");
   if (array->is_released()) return std::nullopt;
   has_ended_ = false;
-  auto column = import_arrow_array(fields_, std::move(array), name_);
+  auto column = import_arrow_array(fields_, std::move(array), name_, wanted);
   if (!column) throw DataError(column.fault());
   return std::move(*column);
 }

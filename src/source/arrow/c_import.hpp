@@ -49,13 +49,13 @@ class ArrowOwner {
                                                       const std::string& name,
                                                       const ArrowLimits& limits = {});
 
-/// An array of such fields. Its buffers must be as long as the interface says that they are for its length: none of its
-/// structs has their sizes. Columns share its owner.
+/// An array of such fields, with what is wanted of it. Its buffers must be as long as the interface says that they are for
+/// its length: none of its structs has their sizes. Columns share its owner.
 ///
 /// Errors  a fault  the array is not of these fields, or its numbers cannot be
 [[nodiscard]] Result<ArrowColumn> import_arrow_array(
     const ArrowFields& fields, std::shared_ptr<const ArrowOwner<::ArrowArray>> array,
-    const std::string& name);
+    const std::string& name, const ArrowWanted* wanted = nullptr);
 
 /// Batches of a stream, which is moved.
 ///
@@ -66,8 +66,8 @@ class ArrowStream {
   ArrowStream(::ArrowArrayStream* from, std::string name, const ArrowLimits& limits = {});
 
   [[nodiscard]] const ArrowFields& fields() const noexcept { return fields_; }
-  /// The next batch, mostly a struct of its columns, or nothing at the stream's end.
-  [[nodiscard]] std::optional<ArrowColumn> next();
+  /// The next batch, mostly a struct of its columns, with what is wanted of it; or nothing at the stream's end.
+  [[nodiscard]] std::optional<ArrowColumn> next(const ArrowWanted* wanted = nullptr);
 
  private:
   void require(int status, const char* what);

@@ -62,6 +62,11 @@ ArrowColumn::ArrowColumn(ArrowColumnParts parts)
     for (ArrowColumn& child : children_) child.skip_values(offset_, length_);
 }
 
+ArrowColumn ArrowColumn::unwanted(std::uint64_t length, std::shared_ptr<const std::string> file) {
+  static const ArrowField kField{.type = {.kind = ArrowKind::null}};
+  return ArrowColumn({.field = &kField, .file = std::move(file), .length = length});
+}
+
 std::uint64_t ArrowColumn::owned_bytes() const noexcept {
   std::uint64_t bytes = sizeof(ArrowColumn) + owned_bytes_;
   for (const ArrowColumn& child : children_) bytes += child.owned_bytes();

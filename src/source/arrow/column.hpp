@@ -57,6 +57,12 @@ struct ArrowColumnParts {
   std::uint64_t owned_bytes = 0;      ///< that were made for the column, and `owner` holds
 };
 
+/// Of each node of a schema whether it is wanted; null: all are. What is in a struct that is wanted need not be.
+using ArrowWanted = std::vector<bool>;
+[[nodiscard]] inline bool is_wanted(const ArrowWanted* wanted, std::uint32_t node) {
+  return wanted == nullptr || (*wanted)[node];
+}
+
 /// Values of a field. Those that it reads are checked as they are read: a function never returns what lies outside of the
 /// column's buffers, whatever these hold. `number` must be less than length().
 ///
@@ -67,6 +73,9 @@ class ArrowColumn {
  public:
   /// Errors  DataError  a buffer is too small, or the type is not read
   explicit ArrowColumn(ArrowColumnParts parts);
+  /// Stands for a column that is not wanted: so many nulls.
+  [[nodiscard]] static ArrowColumn unwanted(std::uint64_t length,
+                                            std::shared_ptr<const std::string> file);
 
   [[nodiscard]] const ArrowType& type() const noexcept { return type_; }
   [[nodiscard]] std::uint64_t length() const noexcept { return length_; }

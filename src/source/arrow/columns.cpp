@@ -14,7 +14,9 @@ class ArrowColumns::Opening {
   Opening(const ArrowColumns& columns, std::uint64_t batch)
       : columns_(columns), batch_(batch), unpacked_left_(columns.limits_.unpacked_bytes) {}
 
-  ArrowColumn open(const ArrowBatch& located, std::uint32_t field, bool is_dictionary) {
+  // A dictionary is opened as a whole: other fields may use it.
+  ArrowColumn open(const ArrowBatch& located, std::uint32_t field, bool is_dictionary,
+                   const ArrowWanted* wanted) {
     const ArrowFields& fields = columns_.index_->fields;
     const ArrowField& node = fields.nodes[field];
     const ArrowNode* place = located.find(field);
@@ -30,12 +32,16 @@ class ArrowColumns::Opening {
     if (layout == ArrowLayout::other)
       throw_arrow_unread({.file = *columns_.file_, .offset = located.body.begin},
                          fmt::format("{} in column '{}'", name_of(stored), fields.path(field)));
+    // Also by its bits alone: a count of nulls that is damaged must make no value of one.
+    const bool may_have_nulls =
+        place->null_count > 0 ||
+        (place->buffers > 0 && located.buffers[place->first_buffer].bytes > 0);
     ArrowColumnParts parts{.field = &node,
                            .is_dictionary = is_dictionary,
                            .path = fields.path(field),
                            .file = columns_.file_,
                            .length = place->length,
-                           .may_have_nulls = place->null_count > 0};
+                           .may_have_nulls = may_have_nulls};
     Memory memory;
     if (place->buffers > 0 && parts.may_have_nulls)
       parts.validity = load(located, place->first_buffer, memory);
@@ -58,7 +64,9 @@ class ArrowColumns::Opening {
       parts.dictionary = dictionary(field);
     } else {
       for (const std::uint32_t child : node.children)
-        parts.children.push_back(open(located, child, false));
+        parts.children.push_back(is_wanted(wanted, child)
+                                     ? open(located, child, false, wanted)
+                                     : ArrowColumn::unwanted(place->length, columns_.file_));
     }
     return ArrowColumn(std::move(parts));
   }
@@ -101,7 +109,7 @@ class ArrowColumns::Opening {
     }
     auto entries = std::make_shared<ArrowEntries>();
     for (const ArrowBlock* block : blocks)
-      entries->add(open(columns_.locate_block(*block, first), first, true));
+      entries->add(open(columns_.locate_block(*block, first), first, true, nullptr));
     const std::scoped_lock lock(columns_.mutex_);
     columns_.dictionaries_[id] = {std::move(blocks), entries};
     return opened = std::move(entries);
@@ -140,12 +148,22 @@ Result<ArrowBatch> ArrowColumns::locate(std::uint64_t batch) const {
 Result<ArrowColumn> ArrowColumns::open(std::uint64_t batch, std::uint32_t field) const {
   const auto located = locate(batch);
   if (!located) return located.fault();
-  return open(batch, *located, field);
+  auto opened = open(batch, *located, {&field, 1});
+  if (!opened) return std::move(opened.fault());
+  return std::move(opened->front());
 }
 
-Result<ArrowColumn> ArrowColumns::open(std::uint64_t batch, const ArrowBatch& located,
-                                       std::uint32_t field) const {
-  return arrow_result([&] { return Opening(*this, batch).open(located, field, false); });
+Result<std::vector<ArrowColumn>> ArrowColumns::open(std::uint64_t batch, const ArrowBatch& located,
+                                                    std::span<const std::uint32_t> fields,
+                                                    const ArrowWanted* wanted) const {
+  return arrow_result([&] {
+    Opening opening(*this, batch);
+    std::vector<ArrowColumn> opened;
+    opened.reserve(fields.size());
+    for (const std::uint32_t field : fields)
+      opened.push_back(opening.open(located, field, false, wanted));
+    return opened;
+  });
 }
 
 }  // namespace penstock::source

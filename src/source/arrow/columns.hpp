@@ -36,9 +36,12 @@ class ArrowColumns {
   ///
   /// Errors  a fault  the file is damaged, or a type or a codec is not read
   [[nodiscard]] Result<ArrowColumn> open(std::uint64_t batch, std::uint32_t field) const;
-  /// The same, of a batch that was located.
-  [[nodiscard]] Result<ArrowColumn> open(std::uint64_t batch, const ArrowBatch& located,
-                                         std::uint32_t field) const;
+  /// The same of several fields of a batch that was located, with what is wanted in them; together they decompress at most
+  /// ArrowLimits::unpacked_bytes.
+  [[nodiscard]] Result<std::vector<ArrowColumn>> open(std::uint64_t batch,
+                                                      const ArrowBatch& located,
+                                                      std::span<const std::uint32_t> fields,
+                                                      const ArrowWanted* wanted = nullptr) const;
 
  private:
   class Opening;

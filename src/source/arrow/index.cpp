@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -67,13 +69,17 @@ class StreamScan {
                      "download it again");
     require_stream();
     std::uint64_t at = 0;
-    while (const auto place = find_arrow_message(read_, at, end_, index_.file, limits_)) {
+    std::optional<ArrowMessagePlace> place;
+    while ((place = find_arrow_message(read_, at, end_, index_.file, limits_))) {
       if (place->metadata.bytes == 0) break;
+      is_continued_ |= place->is_continued;
       at = read_message(*place);
     }
     if (index_.fields.nodes.empty())
       throw_no_arrow(index_.file, 0,
                      "expected an Arrow stream to begin with its schema, and found its end");
+    index_.has_end = place.has_value();
+    if (place) require_end(*place);
     return std::move(index_);
   }
 
@@ -90,6 +96,20 @@ class StreamScan {
                     "of its first message, and found other bytes in a file of {}: leave it "
                     "out, or write or download it again",
                     end_));
+  }
+
+  // What lies behind an end mark would be left out. Zeros are one in streams of before Arrow 0.15 only, which have no
+  // continuation markers: elsewhere they are what a write that was broken off leaves.
+  void require_end(const ArrowMessagePlace& mark) const {
+    if (!mark.is_continued && is_continued_)
+      throw_arrow_damage({.file = index_.file, .offset = mark.offset}, 0,
+                         "expected a message or the stream's end mark, and found zeros");
+    if (mark.body < end_)
+      throw_no_arrow(index_.file, mark.body,
+                     fmt::format("expected an Arrow stream to end with its end mark, and found {} "
+                                 "bytes behind it: streams were joined, or the file is damaged; "
+                                 "split it, or write it again",
+                                 end_ - mark.body));
   }
 
   // Returns where the next one begins.
@@ -135,6 +155,7 @@ class StreamScan {
   const ArrowLimits& limits_;
   ArrowIndex index_;
   DictionaryList dictionaries_;
+  bool is_continued_ = false;  // whether a message began with the continuation marker
 };
 
 class FooterReader {
@@ -160,6 +181,7 @@ class FooterReader {
     index_.fields = read_arrow_schema(*schema, origin, limits_);
     read_blocks(table.elements(2, kBlockBytes), ArrowMessageKind::dictionary, origin);
     read_blocks(table.elements(3, kBlockBytes), ArrowMessageKind::batch, origin);
+    require_all_batches(origin);
     return std::move(index_);
   }
 
@@ -231,6 +253,7 @@ class FooterReader {
           origin, 0,
           fmt::format("expected a {}, and found a {}", name_of(kind), name_of(message.kind)));
     const ArrowBlock block = arrow_block(message, *place, end_, origin, limits_);
+    ends_[offset] = block.body.end();
     if (kind == ArrowMessageKind::dictionary) {
       dictionaries_.add(index_, block, origin);
     } else {
@@ -238,10 +261,47 @@ class FooterReader {
     }
   }
 
+  // A footer that lost batches would lose their rows. Messages lie one behind the other; only those that the footer does
+  // not name are read. Looks no further where something else lies between them.
+  void require_all_batches(const ArrowOrigin& footer) const {
+    for (std::uint64_t at = kFirstMessage; at < end_;) {
+      if (const auto known = ends_.find(at); known != ends_.end()) {
+        at = known->second;
+        continue;
+      }
+      const auto rows = arrow_result([&] { return skip_message(at); });
+      if (!rows) return;
+      if (*rows > 0)
+        throw_arrow_damage(footer, 0,
+                           fmt::format("the footer lacks a RecordBatch of {} rows, which is before "
+                                       "byte {}",
+                                       *rows, at));
+    }
+  }
+
+  // The rows of a batch, else 0. `at` is then where the next message begins.
+  std::uint64_t skip_message(std::uint64_t& at) const {
+    const auto place = find_arrow_message(read_, at, end_, index_.file, limits_);
+    const ArrowOrigin origin{.file = index_.file, .offset = at};
+    if (!place || place->metadata.bytes == 0) {
+      at = end_;
+      return 0;
+    }
+    FlatBuffer buffer(
+        read_arrow_range(read_, place->metadata.begin, place->metadata.bytes, index_.file), origin);
+    const ArrowMessage message = read_arrow_message(buffer, origin);
+    if (message.body_bytes > end_ - place->body)
+      throw_arrow_damage(origin, 0, "the body of a message ends behind the file");
+    at = place->body + message.body_bytes;
+    if (message.kind != ArrowMessageKind::batch) return 0;
+    return arrow_block(message, *place, end_, origin, limits_).rows;
+  }
+
   const ArrowRead& read_;
   std::uint64_t file_bytes_;
   std::uint64_t end_ = 0;  // of the messages
   std::uint64_t metadata_read_ = 0;
+  std::map<std::uint64_t, std::uint64_t> ends_;  // of the messages, by where they begin
   const ArrowLimits& limits_;
   ArrowIndex index_;
   DictionaryList dictionaries_;

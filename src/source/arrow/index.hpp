@@ -13,6 +13,7 @@ namespace penstock::source {
 struct ArrowIndex {
   std::string file;
   bool has_footer = false;  ///< of the file format; else it is a stream
+  bool has_end = true;      ///< false: a stream without its end mark, which may have lost its end
   ArrowFields fields;
   std::vector<ArrowBlock> batches;
   std::vector<ArrowBlock> dictionaries;  ///< in the order in which they apply
@@ -30,14 +31,14 @@ inline constexpr std::uint64_t kArrowHead = 6;
 
 /// Reads the schema of a stream, and finds its batches message by message, until its end mark or the file's end.
 ///
-/// Errors  a fault  it is no Arrow stream, is damaged, or has what is not read
+/// Errors  a fault  it is no Arrow stream, is damaged, goes on behind its end mark, or has what is not read
 [[nodiscard]] Result<ArrowIndex> scan_arrow_stream(const ArrowRead& read, std::uint64_t file_bytes,
                                                    const std::string& file,
                                                    const ArrowLimits& limits = {});
 
 /// Reads the footer of the file format, and the metadata of its batches.
 ///
-/// Errors  a fault  it is no Arrow file, is damaged, or has what is not read
+/// Errors  a fault  it is no Arrow file, is damaged, has a batch that the footer lacks, or has what is not read
 [[nodiscard]] Result<ArrowIndex> read_arrow_footer(const ArrowRead& read, std::uint64_t file_bytes,
                                                    const std::string& file,
                                                    const ArrowLimits& limits = {});

@@ -47,7 +47,8 @@ std::optional<ArrowMessagePlace> find_arrow_message(const ArrowRead& read, std::
   std::uint64_t at = offset;
   std::uint32_t length = read_word(at);
   at += kWord;
-  if (length == kArrowContinuation) {
+  const bool is_continued = length == kArrowContinuation;
+  if (is_continued) {
     length = read_word(at);
     at += kWord;
   }
@@ -61,7 +62,10 @@ std::optional<ArrowMessagePlace> find_arrow_message(const ArrowRead& read, std::
                                                 length, limits.metadata_bytes),
                           .file = file,
                           .offset = offset});
-  return ArrowMessagePlace{.offset = offset, .metadata = {at, length}, .body = at + length};
+  return ArrowMessagePlace{.offset = offset,
+                           .metadata = {at, length},
+                           .body = at + length,
+                           .is_continued = is_continued};
 }
 
 ArrowMessage read_arrow_message(FlatBuffer& buffer, const ArrowOrigin& origin) {

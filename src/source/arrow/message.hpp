@@ -16,9 +16,10 @@ enum class ArrowCompression : std::uint8_t { none, lz4_frame, zstd };
 
 /// Where the metadata of a message is.
 struct ArrowMessagePlace {
-  std::uint64_t offset = 0;  ///< of the message
-  ArrowRange metadata;       ///< the Flatbuffer; no bytes: the stream's end mark
-  std::uint64_t body = 0;    ///< offset of the body
+  std::uint64_t offset = 0;   ///< of the message
+  ArrowRange metadata;        ///< the Flatbuffer; no bytes: the stream's end mark
+  std::uint64_t body = 0;     ///< offset of the body, or of what follows the end mark
+  bool is_continued = false;  ///< whether it begins with kArrowContinuation
 };
 
 /// A record batch or a dictionary's batch: where it is, and how many rows it has.

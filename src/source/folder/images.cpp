@@ -56,18 +56,39 @@ bool has_class_folders(const std::filesystem::path& path) {
   return false;
 }
 
+bool is_table(ImageForm form) { return form == ImageForm::parquet || form == ImageForm::arrow; }
+
+// As has_class_folders(), of objects.
+bool has_class_folders(const storage::ObjectStore& objects, storage::ObjectName folder,
+                       const std::vector<std::string>& keys) {
+  bool has_image = false;
+  for (const std::string& key : keys) {
+    folder.key = key;
+    objects.list(folder, false, [&](storage::ListedObject&& object) {
+      has_image = !object.is_folder && is_image_name(object.key);
+      return !has_image;
+    });
+    if (has_image) return true;
+  }
+  return false;
+}
+
 // A shard is told by its name; what is no shard's name, by the first one in it.
 ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& options) {
   ImageForm form = form_of_name(source::name_of_pattern(path));
   if (form != ImageForm::folder) return form;
   storage::ObjectName folder = storage::parse_object_url(path);
   folder.key = folder.folder_prefix();
-  storage::Storage(options).objects(folder).list(
-      folder, false, [&](storage::ListedObject&& object) {
-        if (!object.is_folder) form = form_of_name(object.key.substr(folder.key.size()));
-        return form == ImageForm::folder;
-      });
-  return form;
+  const storage::Storage storage(options);
+  const storage::ObjectStore& objects = storage.objects(folder);
+  std::vector<std::string> inside;
+  objects.list(folder, false, [&](storage::ListedObject&& object) {
+    const std::string name = object.key.substr(folder.key.size());
+    if (object.is_folder && !name.starts_with('.')) inside.push_back(std::move(object.key));
+    if (!object.is_folder && form == ImageForm::folder) form = form_of_name(name);
+    return form == ImageForm::folder || is_table(form);  // beside tables there may be folders yet
+  });
+  return is_table(form) && has_class_folders(objects, folder, inside) ? ImageForm::folder : form;
 }
 
 // Of a folder, where there are shards: they would change nothing.
@@ -93,8 +114,7 @@ ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptio
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const ImageForm form = form_of_name(entry.path().filename().string());
     if (form == ImageForm::folder || entry.is_directory(error)) continue;
-    const bool is_table = form == ImageForm::parquet || form == ImageForm::arrow;
-    return is_table && has_class_folders(path) ? ImageForm::folder : form;
+    return is_table(form) && has_class_folders(path) ? ImageForm::folder : form;
   }
   return ImageForm::folder;
 }

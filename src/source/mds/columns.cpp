@@ -8,6 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <penstock/core/random.hpp>
+
+#include "src/core/printable.hpp"
 #include "src/source/little_endian.hpp"
 
 namespace penstock::source {
@@ -176,9 +179,16 @@ std::string describe_mds_columns(std::span<const MdsColumnType> columns) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!text.empty()) text += ", ";
     if (i == kMost) return text + "...";
-    text += fmt::format("{} {}", columns[i].name, columns[i].encoding);
+    text += core::printable(fmt::format("{} {}", columns[i].name, columns[i].encoding));
   }
   return text;
+}
+
+std::string identify_mds_columns(std::span<const MdsColumnType> columns) {
+  std::string all;
+  for (const MdsColumnType& column : columns)
+    all += fmt::format("{}\n{}\n", column.name, column.encoding);
+  return fmt::format("{} {}", describe_mds_columns(columns), hash_text(all));
 }
 
 }  // namespace penstock::source

@@ -81,7 +81,9 @@ class MdsColumns {
   std::uint64_t fixed_bytes_ = 0;
 };
 
-/// "image jpeg, label int".
+/// Tells columns apart, all of them, for an index.
+[[nodiscard]] std::string identify_mds_columns(std::span<const MdsColumnType> columns);
+/// "image jpeg, label int", of the first 30.
 [[nodiscard]] std::string describe_mds_columns(std::span<const MdsColumnType> columns);
 
 }  // namespace penstock::source

@@ -8,6 +8,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/printable.hpp"
 #include "src/source/arrays/columns.hpp"
 #include "src/source/tables/table_fields.hpp"
 
@@ -27,12 +28,13 @@ namespace {
   throw Error(
       fmt::format("{}: the column '{}' has the encoding '{}', and {}; or name the columns "
                   "to be read in columns",
-                  file, type.name, type.encoding, how));
+                  file, core::printable(type.name), core::printable(type.encoding), how));
 }
 
 [[noreturn]] void refuse_argument(const MdsColumnType& type, const std::string& what) {
-  throw std::invalid_argument(
-      fmt::format("column '{}', whose encoding is {}: {}", type.name, type.encoding, what));
+  throw std::invalid_argument(fmt::format("column '{}', whose encoding is {}: {}",
+                                          core::printable(type.name),
+                                          core::printable(type.encoding), what));
 }
 
 // The type of the values.
@@ -58,7 +60,7 @@ DType dtype_for(const MdsColumnType& type, const std::optional<DType>& asked,
         throw Error(
             fmt::format("{}: the column '{}' has arrays, and its encoding, ndarray, says no "
                         "type: name one, as in MdsColumn(\"{}\", dtype=\"float32\")",
-                        file, type.name, type.name));
+                        file, core::printable(type.name), core::printable(type.name)));
       if (asked && type.dtype && *asked != *type.dtype)
         refuse_argument(type, fmt::format("expected dtype to be {}, found {}", name_of(*type.dtype),
                                           name_of(*asked)));
@@ -122,7 +124,7 @@ MdsField make_mds_field(const MdsColumns& all, MdsColumn column, std::size_t num
     throw Error(fmt::format(
         "{}: the column '{}' has lists of images: name a field for their lengths, as in "
         "MdsColumn(\"{}\", lengths=\"{}_lengths\"), or name the columns to be read in columns",
-        file, type.name, type.name, type.name));
+        file, core::printable(type.name), core::printable(type.name), core::printable(type.name)));
   if (type.kind != MdsKind::byte_list && !field.column.lengths.empty())
     refuse_argument(type, "lengths are those of a list's images; leave lengths out");
   require_flat_bytes(type, field.column);

@@ -11,6 +11,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/json_fields.hpp"
+#include "src/core/printable.hpp"
 #include "src/source/parquet/codec.hpp"
 #include "src/source/shards/shard_names.hpp"
 
@@ -43,7 +44,7 @@ class MdsIndexReader {
 
  private:
   [[noreturn]] void fail(const std::string& reason) const {
-    throw Error(fmt::format("{}: {}", file_, reason));
+    throw Error(fmt::format("{}: {}", file_, core::printable(reason)));
   }
   static std::string shown(const Json& value) { return core::shorten(value); }
 
@@ -223,11 +224,6 @@ MdsIndex open_mds_indexes(std::span<const std::string> folders, const storage::S
   for (const std::string& given : folders) {
     if (given.empty()) throw std::invalid_argument("an empty path: expected a folder");
     storage::require_readable_scheme(given);
-    if (is_mds_name(given))
-      throw Error(
-          fmt::format("expected a folder with an index.json, found a shard, {}: give the "
-                      "folder that index.json is in",
-                      given));
     std::string folder = given;
     if (given.ends_with("/" + std::string(kMdsIndexName)) || given == kMdsIndexName)
       folder.resize(given.size() - kMdsIndexName.size());
@@ -237,6 +233,12 @@ MdsIndex open_mds_indexes(std::span<const std::string> folders, const storage::S
     try {
       text = storage.read_text(file);
     } catch (const Error& error) {
+      std::error_code ignored;
+      if (is_mds_name(given) && !std::filesystem::is_directory(given, ignored))
+        throw Error(
+            fmt::format("expected a folder with an index.json, found a shard, {}: give the "
+                        "folder that index.json is in",
+                        given));
       throw Error(fmt::format("expected a folder of an MDS data set, with an index.json: {}{}",
                               error.what(), split_in(folder)));
     }

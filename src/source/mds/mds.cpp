@@ -60,7 +60,7 @@ std::vector<ShardIndex> open_shards(const MdsIndex& index, const std::vector<std
     const source::IndexRecipe recipe{
         .kind = is_zipped ? source::ShardKind::mds_zipped : source::ShardKind::mds,
         .labels = labels,
-        .found_with = source::describe_mds_columns(index.columns.all()),
+        .found_with = source::identify_mds_columns(index.columns.all()),
         .scan = [&](const storage::StoredFile& file, const std::string& path,
                     std::span<const std::string> names) {
           return source::scan_mds_shard(file, path, index.shards[number_of.at(path)], index.columns,

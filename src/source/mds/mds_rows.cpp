@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/printable.hpp"
 #include "src/source/mds/set_field.hpp"
 #include "src/source/mds/shard_scan.hpp"
 #include "src/source/mds/unpacked_shards.hpp"
@@ -178,7 +179,8 @@ class MdsRows final : public Source {
       if (!is_wanted(fields_[i], record)) continue;
       if (auto result = set_field(place, i, row, record); !result) {
         Fault fault = std::move(result.fault());
-        fault.reason = fmt::format("column '{}': {}", fields_[i].column.column, fault.reason);
+        fault.reason =
+            fmt::format("column '{}': {}", core::printable(fields_[i].column.column), fault.reason);
         return fault;
       }
     }
@@ -289,6 +291,20 @@ class MdsRows final : public Source {
   bool is_whole_;  // every column is a field
 };
 
+// The field whose lengths are those of the rows: the first list of numbers, else the only field of shape [?].
+std::optional<std::size_t> length_field_of_mds(std::span<const MdsField> fields) {
+  std::optional<std::size_t> only;
+  std::size_t dynamic = 0;
+  for (const FieldSpec& spec : specs_of_mds(fields)) dynamic += spec.shape.is_dynamic() ? 1 : 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const MdsField& field = fields[i];
+    if (field.spec.shape != Shape{kDynamic} || field.kind == MdsKind::byte_list) continue;
+    if (field.spec.dtype != DType::u8) return i;
+    only = i;
+  }
+  return dynamic == 1 ? only : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> MdsKnown::labels() const {
@@ -300,19 +316,17 @@ std::vector<std::string> MdsKnown::labels() const {
 
 MdsKnown find_mds_known(const MdsColumns& columns, std::span<const MdsField> fields) {
   MdsKnown known;
-  std::size_t dynamic = 0;
-  for (const FieldSpec& spec : specs_of_mds(fields)) dynamic += spec.shape.is_dynamic() ? 1 : 0;
+  const std::optional<std::size_t> lengths = length_field_of_mds(fields);
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const MdsField& field = fields[i];
     if (field.spec.name == "label" && field.is_integer()) {
       known.label = i;
       known.label_name = name_of_mds_integers(field.column.column);
     }
-    const bool has_length = dynamic == 1 && field.spec.shape == Shape{kDynamic} &&
-                            (field.kind == MdsKind::bytes || field.kind == MdsKind::array);
+    if (i != lengths) continue;
     const bool follows = columns.place_of(field.number, columns.least_bytes()).has_value();
     // Of texts and images a length is worth no look at each row.
-    if (!has_length || (!follows && field.spec.dtype == DType::u8)) continue;
+    if (!follows && field.spec.dtype == DType::u8) continue;
     known.length = i;
     if (!follows) known.length_name = name_of_mds_lengths(field.column.column, field.spec.dtype);
   }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/printable.hpp"
 #include "src/source/little_endian.hpp"
 #include "src/source/mds/values.hpp"
 
@@ -23,7 +24,7 @@ Fault unlike_number(std::span<const std::byte> value, std::string_view expected)
   constexpr std::size_t kMost = 40;
   const std::string_view text(reinterpret_cast<const char*>(value.data()),
                               std::min(kMost, value.size()));
-  return unfit_value(fmt::format("expected {}, found '{}'", expected, text));
+  return unfit_value(fmt::format("expected {}, found '{}'", expected, core::printable(text)));
 }
 
 Result<void> set_number(const MdsField& field, const MdsColumnType& type,

@@ -15,6 +15,7 @@
 #include "src/source/mds/unpack.hpp"
 #include "src/source/mds/values.hpp"
 #include "src/source/shards/file_window.hpp"
+#include "src/source/tables/table_fields.hpp"
 #include "src/storage/retry.hpp"
 
 namespace penstock::source {
@@ -109,9 +110,8 @@ class MdsShardScan {
       : bytes_(bytes), path_(path), shard_(shard), columns_(columns) {}
 
   ScannedShard run(std::span<const std::string> labels) {
-    read_offsets();
     ScannedShard scanned{.records = shard_.rows, .contents = {}};
-    add_rows(scanned.contents);
+    read_places(scanned.contents);
     for (const std::string& label : labels) add_wanted(label);
     if (!wanted_.empty()) read_wanted(scanned.contents);
     for (Wanted& wanted : wanted_) scanned.contents.labels.push_back(std::move(wanted.labels));
@@ -131,18 +131,23 @@ class MdsShardScan {
   }
 
   // Piece by piece, so that they take memory as they are there.
-  void read_offsets() {
+  void read_places(ShardContents& contents) {
     constexpr std::uint64_t kAtOnce = 16384;
+    std::optional<std::uint64_t> begin;
     for (std::uint64_t done = 0; done < shard_.rows + 2;) {
       const auto count = static_cast<std::size_t>(std::min(kAtOnce, shard_.rows + 2 - done));
       const auto piece = bytes_.at(done * kOffsetBytes, count * kOffsetBytes);
       if (done == 0) require_rows(piece);
       if (piece.size() < count * kOffsetBytes)
         fail(fmt::format("its header of {} rows is cut short", shard_.rows));
-      for (std::size_t i = done == 0 ? 1 : 0; i < count; ++i)
-        offsets_.push_back(load_little_endian<std::uint32_t>(piece, i * kOffsetBytes));
+      for (std::size_t i = done == 0 ? 1 : 0; i < count; ++i) {
+        const std::uint64_t end = load_little_endian<std::uint32_t>(piece, i * kOffsetBytes);
+        if (begin) add_row(*begin, end, contents);
+        begin = end;
+      }
       done += count;
     }
+    if (contents.damages.empty()) contents.first_member_ends.clear();
   }
 
   void require_rows(std::span<const std::byte> header) const {
@@ -153,23 +158,25 @@ class MdsShardScan {
       fail(fmt::format("its header says {} rows, and index.json {}", rows, shard_.rows));
   }
 
-  void add_rows(ShardContents& contents) {
+  void add_row(std::uint64_t begin, std::uint64_t end, ShardContents& contents) const {
+    // More than any damage to some pages of a file leaves. Zeros compress to nothing, and take memory here row by row.
+    constexpr std::size_t kMostDamages = 65536;
     const std::uint64_t first = (shard_.rows + 2) * kOffsetBytes;
-    for (std::size_t row = 0; row + 1 < offsets_.size(); ++row) {
-      const std::uint64_t begin = offsets_[row];
-      const std::uint64_t end = offsets_[row + 1];
-      // Of rows at one place the first counts: an index has each place once.
-      const bool is_again = !contents.members.empty() && contents.members.front().begin == begin;
-      const bool is_good = !is_again && begin >= first && begin <= end && end <= shard_.raw.bytes &&
-                           end - begin >= std::max<std::uint64_t>(columns_.least_bytes(), 1);
-      if (is_good)
-        contents.members.push_back({.begin = begin, .bytes = end - begin});
-      else
-        contents.damages.push_back(
-            {.record = row, .begin = begin, .end = end, .kind = DamageKind::bad_place});
-      contents.first_member_ends.push_back(contents.members.size());
-    }
-    if (contents.damages.empty()) contents.first_member_ends.clear();
+    // An index cannot keep members that are all at one place: of rows that begin where the first member does, that one
+    // counts. Rows that begin where another does are told by their sizes when they are read.
+    const bool is_again = !contents.members.empty() && contents.members.front().begin == begin;
+    const bool is_good = !is_again && begin >= first && begin <= end && end <= shard_.raw.bytes &&
+                         end - begin >= std::max<std::uint64_t>(columns_.least_bytes(), 1);
+    if (is_good)
+      contents.members.push_back({.begin = begin, .bytes = end - begin});
+    else
+      contents.damages.push_back({.record = contents.first_member_ends.size(),
+                                  .begin = begin,
+                                  .end = end,
+                                  .kind = DamageKind::bad_place});
+    contents.first_member_ends.push_back(contents.members.size());
+    if (contents.damages.size() > kMostDamages)
+      fail(fmt::format("its header has more than {} rows where they cannot be", kMostDamages));
   }
 
   // Of other programs' columns, too, whose names are in an older index.
@@ -248,7 +255,6 @@ class MdsShardScan {
   const std::string& path_;
   const MdsShard& shard_;
   const MdsColumns& columns_;
-  std::vector<std::uint32_t> offsets_;
   std::vector<Wanted> wanted_;
   bool needs_head_ = false;
   std::vector<MdsPlace> places_;
@@ -282,7 +288,11 @@ ScannedShard scan_mds_shard(const storage::StoredFile& file, const std::string& 
     bytes = std::make_unique<ZippedMdsBytes>(file, path);
   else
     bytes = std::make_unique<RawMdsBytes>(file, path, shard.rows);
-  return MdsShardScan(*bytes, path, shard, columns).run(labels);
+  try {
+    return MdsShardScan(*bytes, path, shard, columns).run(labels);
+  } catch (const MdsDamage& damage) {
+    throw_table_error(damage.fault());
+  }
 }
 
 }  // namespace penstock::source

@@ -17,7 +17,8 @@ namespace penstock::source {
 /// The place of each row in the decompressed shard, and what is to be kept of it, by the names above. `file` is the shard as
 /// it is stored.
 ///
-/// Errors  Error  it has another size or number of rows than index.json says, or cannot be read
+/// Errors  Error  it has another size or number of rows than index.json says, its header is damaged in many places or cannot
+///                be decompressed, or it cannot be read
 [[nodiscard]] ScannedShard scan_mds_shard(const storage::StoredFile& file, const std::string& path,
                                           const MdsShard& shard, const MdsColumns& columns,
                                           std::span<const std::string> labels);

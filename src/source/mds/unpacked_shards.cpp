@@ -176,12 +176,15 @@ fs::path MdsUnpackedShards::path_of(std::size_t shard) const {
 Result<void> MdsUnpackedShards::read(std::size_t shard, std::uint64_t offset,
                                      std::span<std::byte> into) const {
   const auto file = open_.get(
-      {shard, 0}, [&] { return open(shard); },
-      [&](const storage::StoredFile& opened) {
-        return CachedBytes{std::max(opened.stamp().bytes, most_bytes_ / kMostOpenUnpacked)};
+      {shard, 0}, [&] { return open_or_damage(shard); },
+      [&](const OpenedOrDamage& opened) {
+        if (!opened.value) return CachedBytes{bytes_of_fault(opened.fault)};
+        return CachedBytes{
+            std::max((*opened.value)->stamp().bytes, most_bytes_ / kMostOpenUnpacked)};
       });
   if (!file) return file.fault();
-  Result<void> result = (*file)->read(offset, into);
+  if (!(*file)->value) return (*file)->fault;
+  Result<void> result = (*(*file)->value)->read(offset, into);
   // ESTALE, or a file that was cut: this descriptor never reads again.
   if (!result) open_.forget({shard, 0}, *file);
   return result;
@@ -196,6 +199,20 @@ MdsUnpackedShards::Opened MdsUnpackedShards::find(const std::string& path,
   const std::array<struct timespec, 2> times{{{0, UTIME_NOW}, {0, UTIME_OMIT}}};
   ::futimens((*file)->descriptor(), times.data());
   return *file;
+}
+
+// What else is wrong may pass: there is no room on the disk, or the file cannot be read now.
+Result<std::shared_ptr<const MdsUnpackedShards::OpenedOrDamage>> MdsUnpackedShards::open_or_damage(
+    std::size_t shard) const {
+  try {
+    Opened opened = open(shard);
+    if (!opened) return std::move(opened.fault());
+    return decoded(std::move(opened));
+  } catch (const MdsDamage& damage) {
+    return decoded(Opened(damage.fault()));
+  } catch (const DataError& error) {
+    return error.fault();
+  }
 }
 
 MdsUnpackedShards::Opened MdsUnpackedShards::open(std::size_t shard) const {
@@ -214,11 +231,7 @@ MdsUnpackedShards::Opened MdsUnpackedShards::open(std::size_t shard) const {
   if (Opened found = find(path, packed.raw.bytes)) return found;
   if (core::Interruption::is_requested())
     return Fault{.reason = core::Interruption::kReason, .file = packed.path};
-  try {
-    return unpack(packed, path);
-  } catch (const DataError& error) {
-    return error.fault();
-  }
+  return unpack(packed, path);
 }
 
 MdsUnpackedShards::Opened MdsUnpackedShards::unpack(const Packed& shard,
@@ -235,10 +248,10 @@ MdsUnpackedShards::Opened MdsUnpackedShards::unpack(const Packed& shard,
   std::random_device draw;
   TemporaryFile out(fmt::format("{}.tmp.{:08x}{:08x}", path, draw(), draw()));
   if (!out.is_made()) return cannot_write(path, errno);
-  const auto wrong = [&](std::string reason) {
-    return Fault{
-        .reason = std::move(reason) + ": the shard is damaged, or is not that of index.json",
-        .file = shard.path};
+  const auto fail = [&](std::string reason) {
+    throw MdsDamage(
+        Fault{.reason = std::move(reason) + ": the shard is damaged, or is not that of index.json",
+              .file = shard.path});
   };
   constexpr std::size_t kAtOnce = std::size_t{1} << 20;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kAtOnce);
@@ -254,12 +267,11 @@ MdsUnpackedShards::Opened MdsUnpackedShards::unpack(const Packed& shard,
     if (!out.write(piece)) return cannot_write(path, errno);
   }
   if (bytes != shard.raw.bytes)
-    return wrong(fmt::format("expected {} bytes when decompressed, as index.json says, found {}{}",
-                             shard.raw.bytes, bytes > shard.raw.bytes ? "more than " : "",
-                             std::min(bytes, shard.raw.bytes)));
+    fail(fmt::format("expected {} bytes when decompressed, as index.json says, found {}{}",
+                     shard.raw.bytes, bytes > shard.raw.bytes ? "more than " : "",
+                     std::min(bytes, shard.raw.bytes)));
   if (!hash.fits())
-    return wrong(
-        fmt::format("when decompressed it has another {} than index.json says", hash.name()));
+    fail(fmt::format("when decompressed it has another {} than index.json says", hash.name()));
   if (!out.flush()) return cannot_write(path, errno);
   // Before it has its name, under which another process may remove it at once.
   Opened opened = storage_->open(out.path());

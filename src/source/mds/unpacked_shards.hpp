@@ -34,14 +34,17 @@ class MdsUnpackedShards {
                     std::uint64_t most_bytes, storage::StoragePtr storage);
 
   /// Reads all of `into` from the decompressed shard, which is made if it is not there. A Fault where it cannot be made or
-  /// read.
+  /// read; a shard that is damaged is decompressed once, and not again for each row.
   [[nodiscard]] Result<void> read(std::size_t shard, std::uint64_t offset,
                                   std::span<std::byte> into) const;
   /// Where the decompressed shard is, or would be.
   [[nodiscard]] std::filesystem::path path_of(std::size_t shard) const;
 
  private:
-  using Opened = Result<std::shared_ptr<const storage::StoredFile>>;
+  using Opened = Result<storage::StoredFilePtr>;
+  using OpenedOrDamage = Decoded<storage::StoredFilePtr>;
+  [[nodiscard]] Result<std::shared_ptr<const OpenedOrDamage>> open_or_damage(
+      std::size_t shard) const;
   [[nodiscard]] Opened open(std::size_t shard) const;
   [[nodiscard]] Opened find(const std::string& path, std::uint64_t bytes) const;
   [[nodiscard]] Opened unpack(const Packed& shard, const std::string& path) const;
@@ -51,7 +54,7 @@ class MdsUnpackedShards {
   std::filesystem::path folder_;
   std::uint64_t most_bytes_;
   storage::StoragePtr storage_;
-  mutable PageCache<storage::StoredFile> open_;
+  mutable PageCache<OpenedOrDamage> open_;
 };
 
 }  // namespace penstock::source

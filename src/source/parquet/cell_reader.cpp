@@ -17,10 +17,6 @@ constexpr std::uint64_t kDamageBytes = std::uint64_t{1} << 20;  // of faults tha
 // Of what is known of pages that are not: about 2 KB of one of 10 MB.
 constexpr std::uint64_t kBlocksBytes = std::uint64_t{32} << 20;
 
-std::uint64_t bytes_of(const Fault& fault) noexcept {
-  return sizeof fault + fault.reason.size() + fault.file.size();
-}
-
 }  // namespace
 
 ParquetCellReader::ParquetCellReader(const ShardSet& shards,
@@ -96,7 +92,7 @@ Result<ParquetCellReader::PagePtr> ParquetCellReader::page_at(const ParquetCellP
   const auto found = pages_.get(
       {at.shard, number}, [&] { return decode_page(at, number, record); },
       [](const Decoded<ParquetPageRows>& page) -> CachedBytes {
-        if (!page.value) return {bytes_of(page.fault)};
+        if (!page.value) return {bytes_of_fault(page.fault)};
         // Texts of a dictionary are in its memory, which all of its pages share.
         const ParquetValues& values = page.value->values();
         const std::uint64_t all = page.value->memory_bytes();
@@ -157,7 +153,7 @@ Result<ParquetCellReader::DictionaryPtr> ParquetCellReader::dictionary_at(
             {bytes->get(), static_cast<std::size_t>(page.bytes)}, shards_.path(at.shard)));
       },
       [](const Decoded<ParquetValues>& dictionary) -> CachedBytes {
-        if (!dictionary.value) return {bytes_of(dictionary.fault)};
+        if (!dictionary.value) return {bytes_of_fault(dictionary.fault)};
         const ParquetValues& values = *dictionary.value;
         return {values.bytes.size() + values.slices.size() * sizeof(ParquetSlice)};
       });
@@ -174,7 +170,7 @@ Fault ParquetCellReader::missing_page(const ParquetCellPlace& at) const {
       at.place.group * file.footer().schema.leaves.size() + file.leaf_number(at.field);
   auto found = damage_.get(
       {at.shard, chunk}, [&] { return find_damage(at); },
-      [](const Fault& fault) -> CachedBytes { return {bytes_of(fault)}; });
+      [](const Fault& fault) -> CachedBytes { return {bytes_of_fault(fault)}; });
   return found ? **found : std::move(found.fault());
 }
 

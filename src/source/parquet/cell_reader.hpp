@@ -50,19 +50,8 @@ class ParquetCellReader {
   [[nodiscard]] Fault missing_page(const ParquetCellPlace& at) const;
 
  private:
-  // What bytes were decoded to, or what is wrong with them: that is not found out again for each row.
-  template <class T>
-  struct Decoded {
-    std::optional<T> value;
-    Fault fault;
-  };
   template <class T>
   using DecodedPtr = std::shared_ptr<const Decoded<T>>;
-  template <class T>
-  [[nodiscard]] static DecodedPtr<T> decoded(Result<T> result) {
-    if (result) return std::make_shared<const Decoded<T>>(Decoded<T>{std::move(*result), {}});
-    return std::make_shared<const Decoded<T>>(Decoded<T>{std::nullopt, std::move(result.fault())});
-  }
   using PagePtr = std::shared_ptr<const ParquetPageRows>;
   using DictionaryPtr = std::shared_ptr<const ParquetValues>;
 

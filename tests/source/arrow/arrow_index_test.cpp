@@ -142,6 +142,25 @@ TEST(ArrowIndex, OfEveryBeginningOfAStreamIsAFaultOrHasTheBatchesThatAreThere) {
   EXPECT_LE(read, whole + 10);
 }
 
+TEST(ArrowIndex, OfAStreamSaysWhetherItEndsAndRefusesWhatFollows) {
+  for (const char* name : {"flat_stream", "legacy_stream"}) {
+    SCOPED_TRACE(name);
+    const std::string text = text_of_file(name);
+    const std::size_t mark = name == std::string_view("flat_stream") ? 8 : 4;
+    EXPECT_TRUE(index_of(name).has_end);
+    ArrowFileInMemory cut("a.arrow", test::bytes_of(text.substr(0, text.size() - mark)));
+    const auto index = cut.index();
+    ASSERT_TRUE(index);
+    EXPECT_FALSE(index->has_end);
+    EXPECT_EQ(index->rows, index_of(name).rows);
+    EXPECT_THAT(index_fault(text + text), HasSubstr("bytes behind it: streams were joined"));
+    EXPECT_THAT(index_fault(text + std::string(8, '\0')), HasSubstr("found 8 bytes behind it"));
+  }
+  const std::string text = text_of_file("flat_stream");
+  EXPECT_THAT(index_fault(text.substr(0, text.size() - 8) + std::string(4, '\0')),
+              HasSubstr("expected a message or the stream's end mark, and found zeros"));
+}
+
 TEST(ArrowIndex, OfEveryBeginningOfAFileIsAFault) {
   const std::string text = text_of_file("empty_batches_file");
   for (std::size_t size = 0; size < text.size(); ++size)
