@@ -252,6 +252,12 @@ def test_every_source_has_columns(tmp_path: Path) -> None:
     assert len(decoded.where("label >= 0")) == 6  # of the source, whatever maps make of it
 
 
+def test_rows_that_are_packed_have_their_documents_whole(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["abcdef", "gh", "ijk"]}), tmp_path / "a.parquet", compression="none", use_dictionary=False)
+    packed = ps.parquet(tmp_path / "a.parquet").pack(4, field="text", labels_across_documents=True)
+    assert len(packed.where("tokens is not null")) == len(packed)
+
+
 def test_bytes_that_are_no_text_are_kept() -> None:
     data = ps.arrow_table(pa.table({"id": pa.array([b"\xff\x00", b"ok"], pa.binary())}))
     first, second = data.column("id")
