@@ -6,6 +6,7 @@ import functools
 import operator
 import pickle
 import random
+import shutil
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -207,9 +208,8 @@ def test_only_what_is_needed_is_read(tmp_path: Path) -> None:
         for k in range(20):
             (folder / name / f"{k}.jpg").write_bytes(bytes(100_000))
     images = ps.image_folder(folder)
-    before = bytes_read()
+    shutil.rmtree(folder)  # no file is opened
     assert len(images.where("label == 1")) == 20 and images.column("label").tolist() == [0] * 20 + [1] * 20
-    assert bytes_read() - before < 100_000
 
 
 def test_it_travels_and_resumes_at_every_step(tmp_path: Path) -> None:
