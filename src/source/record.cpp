@@ -62,7 +62,7 @@ Record& Record::part(std::size_t index) {
   Record& part = *parts_[index];
   const std::size_t others = memory_bytes() - part.memory_bytes();
   part.set_limit(limit_ - std::min(limit_, others));
-  part.set_prefix_limit(prefix_limit_);
+  part.set_prefix_limit(SIZE_MAX);
   part.set_wanted_fields({});
   part.set_leaves_out_nulls(false);
   part.set_sample(sample_, random_key_);
@@ -72,6 +72,7 @@ Record& Record::part(std::size_t index) {
 
 Record& Record::part(std::size_t index, std::span<const std::uint8_t> wanted) {
   Record& part = this->part(index);
+  part.set_prefix_limit(prefix_limit_);
   part.set_wanted_fields(wanted);
   part.set_leaves_out_nulls(leaves_out_nulls_);
   return part;

@@ -106,10 +106,10 @@ class Record {
   }
 
   /// Another record inside this one, for a source that joins several. It keeps its memory, which
-  /// counts as this one's. All fields of it are needed.
+  /// counts as this one's. All fields of it are needed, and whole.
   [[nodiscard]] Record& part(std::size_t index);
-  /// The same for a source whose fields are this one's: `wanted` of them are needed, or with none all, and nulls are left out
-  /// as here.
+  /// The same for a source whose fields are this one's: `wanted` of them are needed, or with none all; the prefix limit and
+  /// what becomes of nulls are as here.
   [[nodiscard]] Record& part(std::size_t index, std::span<const std::uint8_t> wanted);
   /// For a part that is read by a number of its own: its random numbers are then those of that record.
   void set_number(std::uint64_t number) noexcept { sample_.number = number; }

@@ -43,9 +43,10 @@ void add_rows(const std::string& path, std::vector<std::uint64_t>& rows) {
     throw Error(
         fmt::format("{}: expected one column 'indices' of UInt64, the rows of the data set", path));
   if (!table.has_end())
-    throw Error(fmt::format("{}: the rows of the data set have no end mark of a stream, so some may "
-                            "be missing: save it again",
-                            path));
+    throw Error(
+        fmt::format("{}: the rows of the data set have no end mark of a stream, so some may "
+                    "be missing: save it again",
+                    path));
   ArrowBatchCache cache(0);
   for (std::uint64_t row = 0; row < table.rows(); ++row) {
     const auto [batch, number] = table.place(row);
