@@ -1,6 +1,8 @@
 // Data that is stored somewhere: folders, shards, arrays.
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -263,21 +265,33 @@ Dataset make_images_from(const TableObject& table, ImagesFromOptions options) {
     return without_gil([&] { return images_from(*path, std::move(options)); });
   const nb::module_ arrow = nb::module_::import_("penstock._arrow");
   arrow.attr("require_table_of_files")(table.object);
-  const nb::object none = nb::none();
-  std::vector<TableColumn> columns{{.name = options.path}};
-  if (options.path == "label") columns.front() = {.name = "path", .column = "label"};
-  if (!options.label.empty()) columns.push_back({.name = "label", .column = options.label});
-  const std::vector<TableColumn> others = std::exchange(options.columns, {});
-  const SourcePtr keys = source_of_table(table.object, {.columns = columns}, none);
+  if (options.path == options.label)
+    throw std::invalid_argument("images_from: the column '" + options.path +
+                                "' is named for both paths and labels");
+  // One stream for all: another one of a query may have its rows in another order.
+  std::vector<TableColumn> columns = std::exchange(options.columns, {});
+  const bool has_others = !columns.empty();
+  const std::string path = options.path;
+  const auto is_taken = [&] {
+    return options.path == "label" ||
+           std::ranges::count(columns, options.path, &TableColumn::name) > 0;
+  };
+  while (is_taken()) options.path += ' ';
+  std::vector<FieldName> keys{{options.path, ""}};
+  columns.push_back({.name = options.path, .column = path});
+  if (!options.label.empty()) {
+    columns.push_back({.name = "label", .column = options.label});
+    keys.push_back({"label", ""});
+  }
+  const SourcePtr rows = source_of_table(table.object, {.columns = columns}, nb::none());
   if (options.classes.empty() && !options.label.empty())
     options.classes = nb::cast<std::vector<std::string>>(
         arrow.attr("categories_of")(table.object, options.label));
-  options.path = columns.front().name;
   if (!options.label.empty()) options.label = "label";
-  Dataset files =
-      without_gil([&] { return Dataset(source::images_from(*keys, std::move(options))); });
-  if (others.empty()) return files;
-  return zip({files, Dataset(source_of_table(table.object, {.columns = others}, none))});
+  return without_gil([&] {
+    const Dataset files(source::images_from(*rows, std::move(options)));
+    return has_others ? zip({files, Dataset(rows).rename(keys)}) : files;
+  });
 }
 
 Dataset make_arrow_table(const TableObject& table, const ArrowOptions& options,

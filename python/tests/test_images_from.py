@@ -98,12 +98,36 @@ def test_tables_in_memory(folder: Path) -> None:
         ps.images_from(table, path="path", root=folder)
     labels = {"label": [str(folder / name) for name in NAMES], "y": [1, 2, 3, 4]}
     assert [label for _, label in rows(ps.images_from(pa.table(labels), "label", "y"))] == [1, 2, 3, 4]
+    assert [label for _, label in rows(ps.images_from(pa.table(labels), "label", ""))] == [0] * 4
+    for path in (pa.table(labels), write(folder, labels, "csv")):
+        with pytest.raises(ValueError, match="the column 'y' is named for both paths and labels"):
+            ps.images_from(path, "y", "y")
 
 
 @pytest.mark.parametrize("given", [NAMES, dict(columns()), 7, None])
 def test_what_is_no_table_is_refused(given: Any) -> None:
     with pytest.raises(TypeError, match=r"images_from takes the path of a table, .* for files\(paths, labels\)"):
         ps.images_from(given)
+
+
+class Query:
+    """As a relation of DuckDB, whose rows may come in another order each time."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.asked = 0
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        self.asked += 1
+        order = list(range(len(self.table)))
+        return self.table.take(order if self.asked == 1 else order[::-1]).__arrow_c_stream__()
+
+
+def test_a_query_is_run_once(folder: Path) -> None:
+    query = Query(pa.table(columns()))
+    plan = ps.images_from(query, root=folder, columns=["n", "file", ps.TableColumn("file ", "note")])
+    assert rows(plan, "n", "file", "file ") == [(*row, n, name, note) for row, n, name, note in zip(EXPECTED, [4, 5, 6, 7], NAMES, columns()["note"])]
+    assert query.asked == 1
 
 
 def test_categories_are_the_classes(folder: Path) -> None:
