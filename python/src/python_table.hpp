@@ -40,6 +40,7 @@ class PythonTable final : public Source {
   }
   std::uint64_t files() const noexcept override { return rows_->files(); }
   std::uint64_t file_of(std::uint64_t number) const override { return rows_->file_of(number); }
+  std::vector<std::uint64_t> chunks() const override { return rows_->chunks(); }
   std::string fingerprint() const override { return rows_->fingerprint(); }
   bool is_random() const noexcept override { return false; }
   std::span<const std::string> class_names() const noexcept override {

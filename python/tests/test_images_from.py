@@ -372,3 +372,60 @@ import sys, penstock as ps
 assert len(ps.images_from({str(folder / "table.csv")!r}, columns=["n"])) == 4
 assert "pandas" not in sys.modules and "pyarrow" not in sys.modules
 """)
+
+
+def test_integers_that_i64_has_not_are_texts(folder: Path) -> None:
+    table = folder / "t.csv"
+    table.write_text(f"file,label,n,m\n{NAMES[0]},0,-9223372036854775809,-007\n{NAMES[2]},1,9007199254740993,5\n")
+    data = ps.images_from(table, columns=["n", "m"])
+    assert data.column("n") == ["-9223372036854775809", "9007199254740993"]
+    assert data.column("m") == ["-007", "5"]
+
+
+def test_paths_may_begin_with_points_and_slashes(folder: Path) -> None:
+    table = folder / "t.csv"
+    table.write_text(f"file,label\n.//{NAMES[0]},0\n././/{NAMES[2]},1\n")
+    data = ps.images_from(table)
+    assert [row[1] for row in rows(data)] == [0, 1]
+    table.write_text(f"file,label\n{NAMES[0]},0\n./,1\n")
+    with pytest.raises(ps.Error, match="line 3.* is empty"):
+        ps.images_from(table)
+
+
+def test_pairs_of_one_folder(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for k in range(5):
+        Image.new("RGB", (8, 8), (k, k, k)).save(tmp_path / f"{k}.png")
+    frames = ps.image_folder(tmp_path)
+    pairs = ps.zip([frames.take(4), frames.rename({"image": "next", "label": "next_label"}).skip(1)])
+    decoded = pairs.map(ps.decode_image(crop=ps.resize_to(8))).map(ps.decode_image(field="next", crop=ps.resize_to(8)))
+    (step,) = decoded.batch(4).loader()
+    assert [int(x) for x in step["image"].numpy()[:, 0, 0, 0]] == [0, 1, 2, 3]
+    assert [int(x) for x in step["next"].numpy()[:, 0, 0, 0]] == [1, 2, 3, 4]
+
+
+def test_shards_in_a_zip_of_each_process() -> None:
+    def plan(rank: int) -> ps.Dataset:
+        one, other = (ps.memory({name: np.arange(8)}).shard(2, rank) for name in "ab")
+        return ps.zip([one, other]).batch(2)
+
+    context = ps.InputContext(num_input_pipelines=2, input_pipeline_id=0)
+    with pytest.raises(ValueError, match=r"shard\(2, 0\) is this process's own share"):
+        plan(0).loader(context=context, mode="per_worker")
+    seen = []
+    for rank in range(2):
+        context = ps.InputContext(num_input_pipelines=2, input_pipeline_id=rank)
+        for step in plan(rank).loader(context=context, mode="per_worker", shards="off"):
+            seen += np.asarray(step["a"]).tolist()
+    assert sorted(seen) == list(range(8))
+
+
+def test_chosen_rows_have_their_chunks(tmp_path: Path) -> None:
+    table = pa.table({"key": np.arange(100), "text": [f"{k:03}" * 20 for k in range(100)]})
+    pq.write_table(table, tmp_path / "t.parquet", compression="gzip", row_group_size=25)
+    more = ps.memory({"key": np.arange(0, 100, 2), "more": np.arange(50)})
+    data = ps.parquet(tmp_path / "t.parquet").join(more, on="key", missing="drop")
+    order = [int(k) for step in data.map(ps.pad("text", 60)).seed(1).shuffle_chunks().batch(10).loader() for k in np.asarray(step["key"])]
+    assert sorted(order) == list(range(0, 100, 2)) and order != sorted(order)
+    assert sum(b != a + 2 for a, b in zip(order, order[1:])) <= 3

@@ -513,3 +513,24 @@ def test_what_cannot_be_decompressed_is_refused_at_once(tmp_path, codec):
     with pytest.raises(ps.Error, match=f"column 'x': .*{codec.upper()}"):
         ps.parquet(tmp_path / "a.parquet")
     assert [row["y"] for row in read(ps.parquet(tmp_path / "a.parquet", columns=["y"]))] == [1, 2]
+
+
+def test_blocks_of_snappy_need_no_more_of_the_budget_than_a_page(tmp_path):
+    random = np.random.default_rng(1)
+    texts = [random.bytes(2_000_000) for _ in range(6)]
+    pq.write_table(pa.table({"x": texts}), tmp_path / "t.parquet", compression="snappy", use_dictionary=False, row_group_size=3)
+    plan = ps.parquet(tmp_path / "t.parquet", page_cache_bytes=0).map(ps.pad("x", 2_000_000)).batch(1).repeat(3)
+
+    def epochs(budget):
+        loader = plan.loader(threads=1, io_threads=0, budget_bytes=budget)
+        return [step["x"].numpy().tobytes() == texts[k % 6] for k, step in enumerate(loader)]
+
+    least = next(budget for budget in range(6 << 20, 16 << 20, 1 << 18) if enough(lambda: epochs(budget)[:1]))
+    assert epochs(least) == [True] * 18
+
+
+def enough(work):
+    try:
+        return work()
+    except (ps.Error, ValueError, MemoryError):
+        return False

@@ -57,21 +57,25 @@ def test_pages_of_parquet(file):
             for begin, _ in runs(numbers(ps.parquet(file, columns=["number"]).shuffle_chunks(seed=seed)))} == {0, 150, 300}
 
 
-def test_each_page_is_read_once(file):
+def test_each_page_is_read_once(tmp_path):
     def bytes_read(plan):
         loader = plan.batch(10).loader(threads=1)
         for _ in loader:
             pass
         return loader.stats().bytes_read
 
-    # A cache of eight pages; the window has the rows of two.
-    data = ps.parquet(file, page_cache_bytes=160_000).map(ps.pad("text", 1000)).seed(3)
+    rows = 3000
+    texts = [np.random.default_rng(k).bytes(1000) for k in range(rows)]
+    pq.write_table(pa.table({"number": np.arange(rows), "text": pa.array(texts, type=pa.binary())}), tmp_path / "t.parquet",
+                   compression="gzip", data_page_size=16_000, write_batch_size=4, use_dictionary=False)
+    # The pages of four times the rows of the window.
+    data = ps.parquet(tmp_path / "t.parquet", page_cache_bytes=400_000).map(ps.pad("text", 1000)).seed(3)
     in_order = bytes_read(data)
     assert bytes_read(data.shuffle()) > 5 * in_order
-    chunks = data.shuffle_chunks().shuffle(buffer=40)
-    assert bytes_read(chunks) < 1.05 * in_order
+    chunks = data.shuffle_chunks().shuffle(buffer=50)
+    assert bytes_read(chunks) < 1.25 * in_order
     mixed = numbers(chunks)
-    assert sorted(mixed) == list(range(ROWS)) and len(runs(mixed)) > ROWS // 2
+    assert sorted(mixed) == list(range(rows)) and len(runs(mixed)) > rows // 2
 
 
 def test_the_same_on_any_threads_and_after_any_step(file):
@@ -81,7 +85,7 @@ def test_the_same_on_any_threads_and_after_any_step(file):
     states, batches = [], []
     for step in loader:
         batches.append(np.asarray(step["number"]).tolist())
-        states.append(loader.state())
+        states.append(loader.state_dict())
     one_epoch = len(batches) // 2
     assert batches[:one_epoch] != batches[one_epoch:]
     assert sorted(itertools.chain(*batches[:one_epoch])) == sorted(itertools.chain(*batches[one_epoch:]))
@@ -89,11 +93,11 @@ def test_the_same_on_any_threads_and_after_any_step(file):
         other = plan.loader(threads=threads, digest=True)
         for _ in other:
             pass
-        assert other.digest() == loader.digest()
+        assert other.digest == loader.digest
     for again in (plan, ps.Dataset.from_json(plan.to_json()), pickle.loads(pickle.dumps(plan))):
         for k in range(0, len(states), 5):
             resumed = again.loader()
-            resumed.restore(states[k])
+            resumed.load_state_dict(states[k])
             assert [np.asarray(step["number"]).tolist() for step in resumed] == batches[k + 1:]
 
 
@@ -118,12 +122,11 @@ def test_states_know_the_chunks(table):
         parts = table.select(["number"]).to_batches(max_chunksize=rows)
         return ps.arrow_table(pa.Table.from_batches(parts)).shuffle_chunks(seed=1).batch(10)
 
-    assert plan(50).source.fingerprint() == plan(80).source.fingerprint()
     loader = plan(50).loader()
     next(loader)
-    plan(50).loader().restore(loader.state())
+    plan(50).loader().load_state_dict(loader.state_dict())
     with pytest.raises(ps.Error, match="shuffle_chunks"):
-        plan(80).loader().restore(loader.state())
+        plan(80).loader().load_state_dict(loader.state_dict())
 
 
 def test_what_is_refused(file):
@@ -133,7 +136,7 @@ def test_what_is_refused(file):
         with pytest.raises(ValueError, match=why):
             plan.shuffle_chunks()
     with pytest.raises(ValueError, match="are in no chunks, and cost the same in any order"):
-        ps.arrays({"x": np.arange(5)}).shuffle_chunks()
+        ps.memory({"x": np.arange(5)}).shuffle_chunks()
     context = ps.InputContext(num_input_pipelines=2, input_pipeline_id=0)
     with pytest.raises(ValueError, match="shuffle_chunks goes by positions"):
         data.shuffle_chunks(seed=1).batch(2).loader(context=context, mode="per_worker")

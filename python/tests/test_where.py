@@ -11,8 +11,10 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
-import penstock as ps
 import pytest
+from tfrecords import example, write_tfrecord
+
+import penstock as ps
 
 pa = pytest.importorskip("pyarrow")
 pc = pytest.importorskip("pyarrow.compute")
@@ -324,3 +326,37 @@ def test_a_damaged_page_is_named_and_not_taken_for_no(tmp_path: Path) -> None:
     with pytest.raises(ps.Error, match=r"column: .*a\.parquet.*column 'score'"):
         data.column("score")
     assert len(data.where("ok")) == 1000
+
+
+def test_missing_numbers_of_csv_are_nulls(tmp_path: Path) -> None:
+    for k in range(4):
+        (tmp_path / f"{k}.jpg").write_bytes(b"x")
+    (tmp_path / "t.csv").write_text("file,label,age\n0.jpg,0,5\n1.jpg,1,\n2.jpg,0,50\n3.jpg,1,\n")
+    column = ps.TableColumn("age", required=False, default_value=0)
+    data = ps.images_from(tmp_path / "t.csv", columns=[column])
+    assert data.column("age").tolist() == [5, 0, 50, 0]
+    kept = {condition: data.where(condition).column("age").tolist() for condition in ("age < 10", "age is null", "age is not null")}
+    assert kept == {"age < 10": [5], "age is null": [0, 0], "age is not null": [5, 50]}
+
+
+def test_lists_that_a_tfrecord_lacks_are_nulls(tmp_path: Path) -> None:
+    write_tfrecord(tmp_path / "a.tfrecord", [example({"n": [k], **({"tokens": list(range(k))} if k % 2 else {})}) for k in range(4)])
+    data = ps.tfrecord(tmp_path / "a.tfrecord", fields=[
+        ps.ExampleField("n", "n", dtype="i64"), ps.ExampleField("tokens", "tokens", dtype="i64", shape=(None,), required=False)])
+    assert data.where("tokens is null").column("n").tolist() == [0, 2]
+    assert data.where("tokens is not null").column("n").tolist() == [1, 3]
+
+
+def test_halves_are_weights() -> None:
+    data = ps.memory({"w": np.array([0, 1, 3], dtype=np.float16)})
+    by_hand = data.sample(weights=[0.0, 1.0, 3.0], count=20, seed=1)
+    assert [i.number for s in data.sample(weights="w", count=20, seed=1).batch(20).loader() for i in s.samples] == [
+        i.number for s in by_hand.batch(20).loader() for i in s.samples]
+
+
+def test_a_second_condition_of_shards_is_named() -> None:
+    data = ps.memory({"x": np.arange(20)}).where("x > 2")
+    context = ps.InputContext(num_input_pipelines=2, input_pipeline_id=0)
+    assert data.seed(1).batch(2).loader(context=context, mode="per_worker")
+    with pytest.raises(ValueError, match="a second where goes by positions .* one where, with 'and'"):
+        data.where("x < 9").batch(2).loader(context=context, mode="per_worker")

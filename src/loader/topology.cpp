@@ -55,17 +55,16 @@ std::uint32_t count_groups(const plan::Plan& plan, const InputContext& context, 
 }
 
 void refuse_sharding_twice(const plan::Plan& plan, const InputContext& context,
-                           std::uint32_t groups) {
-  if (context.num_input_pipelines == 1 || groups != 1) return;
+                           ShardPolicy shards) {
+  if (context.num_input_pipelines == 1 || shards == ShardPolicy::off) return;
   const plan::Shard own{context.num_input_pipelines, context.input_pipeline_id};
   const auto is_own = [&](const plan::Shard& shard) {
     return shard.shards == own.shards && shard.index == own.index;
   };
   if (std::ranges::none_of(plan.shards(), is_own)) return;
   throw std::invalid_argument(fmt::format(
-      "shard({0}, {1}) is this process's own share, and the mode one gives each of the {0} "
-      "processes its slice of every global batch already: leave shard out, or choose "
-      "the mode per_worker with the shard policy off",
+      "shard({0}, {1}) is this process's own share, and each of the {0} processes gets a share of "
+      "its own already: leave shard out, or choose the mode per_worker with the shard policy off",
       own.shards, own.index));
 }
 
@@ -78,11 +77,14 @@ void refuse_positions(const plan::Plan& plan, ShardPolicy shards, std::uint32_t 
   for (const plan::Operation& operation : plan.operations()) {
     if (std::holds_alternative<plan::Batch>(operation)) return;
     if (!plan::traits_of(operation).counts_all) continue;
+    const auto* const select = std::get_if<plan::Select>(&operation);
+    const bool is_where = select != nullptr && !select->condition.empty();
     throw std::invalid_argument(fmt::format(
         "{} goes by positions among all samples, and each of {} orders would have a shard of them: "
-        "choose the mode one and another split than shard_early, or select what is read, by filter "
-        "or by files",
-        plan::name_of(operation), groups));
+        "choose the mode one and another split than shard_early, or select what is read, by {} or "
+        "by files",
+        is_where ? "a second where" : plan::name_of(operation), groups,
+        is_where ? "one where, with 'and' between its conditions," : "filter"));
   }
 }
 
@@ -137,8 +139,8 @@ Topology::Topology(const plan::Plan& plan, const InputContext& context, InputMod
       own_replicas(devices_of(plan)),
       shards(policy),
       slicings(slice_batches(plan, replicas, groups)) {
-  refuse_sharding_twice(plan, context, groups);
   refuse_positions(plan, policy, groups);
+  refuse_sharding_twice(plan, context, policy);
 }
 
 std::string Topology::describe() const {

@@ -6,16 +6,20 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "src/core/half.hpp"
+#include "src/core/printable.hpp"
 #include "src/plan/branches.hpp"
 #include "src/plan/condition.hpp"
 #include "src/plan/order.hpp"
@@ -59,6 +63,23 @@ std::vector<FieldPlace> places_of(const Plan& plan, const char* verb) {
   return places;
 }
 
+// A source may not keep what its fields() say.
+Result<void> check_record(const Source& source, const FieldRequest& request, const Record& record) {
+  const auto fields = source.fields();
+  if (record.size() != fields.size())
+    return Fault{.reason = fmt::format("this record has {} fields, and fields() says {}",
+                                       record.size(), fields.size())};
+  for (std::size_t k = 0; k < fields.size(); ++k) {
+    if (request.wanted[k] == 0 || (request.leaves_out_nulls && record.is_left_out(k))) continue;
+    const ConstTensorView& found = record[k];
+    if (record.is_left_out(k) || found.dtype() != fields[k].dtype ||
+        found.shape().rank() != fields[k].shape.rank())
+      return Fault{.reason = fmt::format("the field '{}' is not {}, as fields() says",
+                                         fields[k].name, fields[k].to_string())};
+  }
+  return {};
+}
+
 // Calls `see` with the position, the source and the record of each sample, on several threads.
 using SeeFields =
     std::function<Result<void>(std::uint64_t position, std::uint32_t source, const Record& record)>;
@@ -76,9 +97,12 @@ void read_fields(std::span<const Branch> branches, std::span<const FieldPlace> p
     record.set_leaves_out_nulls(request.leaves_out_nulls);
     record.set_sample({.number = place.number, .source = place.source}, {});
     const Source& source = *branches[place.source].source;
+    record.reset(source.fields().size());  // for a source that forgets to
     try {
-      return storage::with_retries(
+      Result<void> result = storage::with_retries(
           [&]() -> Result<void> { return source.read(place.number, record); });
+      if (!result) return result;
+      return check_record(source, request, record);
     } catch (...) {
       return Fault::of(std::current_exception());
     }
@@ -178,13 +202,16 @@ std::variant<Column, std::vector<std::string>> read_column(const Plan& plan, con
   return Column{field.spec, *values, values};
 }
 
-// Calls use(position, number) with each number of a column, of its type.
+// Calls use(position, number) with each number of a column, of its type; 16-bit floats as f32.
 template <class Use>
 void for_each_number(const Column& column, const Use& use) {
   const auto as = [&]<class T>(T number) {
     for (std::size_t k = 0; k < column.bytes.size() / sizeof number; ++k) {
       std::memcpy(&number, column.bytes.data() + k * sizeof number, sizeof number);
-      use(k, number);
+      if constexpr (std::is_arithmetic_v<T>)
+        use(k, number);
+      else
+        use(k, core::to_float(number));
     }
   };
   switch (column.spec.dtype) {
@@ -206,14 +233,14 @@ void for_each_number(const Column& column, const Use& use) {
     case DType::i64:
       return as(std::int64_t{});
     case DType::f16:
+      return as(core::Half{});
     case DType::bf16:
-      break;
+      return as(core::Bfloat16{});
     case DType::f32:
       return as(float{});
     case DType::f64:
       return as(double{});
   }
-  throw std::invalid_argument(fmt::format("{} are 16-bit floats", column.spec.to_string()));
 }
 
 [[nodiscard]] bool is_float(DType dtype) noexcept {
@@ -248,6 +275,25 @@ std::vector<std::int64_t> classes_in(const Plan& plan, const char* verb, const s
     classes.push_back(static_cast<std::int64_t>(number));
   });
   return classes;
+}
+
+std::vector<std::string> keys_in(const Plan& plan, const char* verb, const std::string& name) {
+  auto column = read_column(plan, verb, name);
+  if (auto* const texts = std::get_if<std::vector<std::string>>(&column)) return std::move(*texts);
+  const Column& numbers = *std::get_if<Column>(&column);
+  if (is_float(numbers.spec.dtype))
+    refuse_field(verb,
+                 fmt::format("keys are integers or texts, found {}", numbers.spec.to_string()));
+  std::vector<std::string> keys;
+  for_each_number(numbers, [&](std::size_t position, auto number) {
+    if constexpr (std::is_integral_v<decltype(number)>) {
+      if (std::cmp_greater(number, std::numeric_limits<std::int64_t>::max()))
+        throw Error(
+            fmt::format("{}: {}: the key is above 2^63-1", verb, location_at(plan, position)));
+      keys.push_back(fmt::to_string(static_cast<std::int64_t>(number)));
+    }
+  });
+  return keys;
 }
 
 std::vector<double> weights_in(const Plan& plan, const char* verb, const std::string& name) {
@@ -288,7 +334,8 @@ std::vector<std::uint64_t> positions_where(const Plan& plan, std::string_view co
   for (std::uint64_t position = 0; position < holds.size(); ++position)
     if (holds[position] != 0) positions.push_back(position);
   if (positions.empty() && !holds.empty())
-    refuse_field(kVerb, fmt::format("none of {} samples satisfies: {}", holds.size(), condition));
+    refuse_field(kVerb, fmt::format("none of {} samples satisfies: {}", holds.size(),
+                                    core::printable(condition)));
   return positions;
 }
 

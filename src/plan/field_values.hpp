@@ -25,6 +25,10 @@ namespace penstock::plan {
 [[nodiscard]] std::vector<std::int64_t> classes_in(const Plan& plan, const char* verb,
                                                    const std::string& name);
 
+/// A field of integers or texts as texts: integers as decimals, none above 2^63-1.
+[[nodiscard]] std::vector<std::string> keys_in(const Plan& plan, const char* verb,
+                                               const std::string& name);
+
 /// A field of numbers, none of them negative, infinite or NaN.
 [[nodiscard]] std::vector<double> weights_in(const Plan& plan, const char* verb,
                                              const std::string& name);

@@ -25,11 +25,10 @@
 #include "src/plan/branches.hpp"
 #include "src/plan/check.hpp"
 #include "src/plan/combine.hpp"
+#include "src/plan/field_values.hpp"
 #include "src/plan/split.hpp"
 #include "src/source/renamed.hpp"
 #include "src/source/stem.hpp"
-#include "src/source/tables/table_row.hpp"
-#include "src/source/zip.hpp"
 
 namespace penstock::plan {
 
@@ -62,37 +61,6 @@ void require_key(const FieldSpec& spec) {
   if (!is_integer_key(spec) && !is_text_key(spec))
     refuse_join(
         fmt::format("rows are found by integers or texts, found the field {}", spec.to_string()));
-}
-
-std::string key_in(const Source& source, std::uint64_t number, std::size_t field, Record& record) {
-  std::vector<std::uint8_t> wanted(source.fields().size());
-  wanted[field] = 1;
-  record.set_wanted_fields(wanted);
-  if (const auto result = source.read(number, record); !result)
-    throw Error(
-        fmt::format("{}: {}: {}", kJoinVerb, source.location(number), result.fault().reason));
-  const ConstTensorView& value = record[field];
-  if (value.shape().rank() == 1)
-    return value.byte_size() == 0
-               ? std::string()
-               : std::string(reinterpret_cast<const char*>(value.raw()), value.byte_size());
-  const auto integer = source::integer_of(value.dtype(), value.raw());
-  if (!integer)
-    throw Error(fmt::format("{}: {}: the key is above 2^63-1", kJoinVerb, source.location(number)));
-  return fmt::to_string(*integer);
-}
-
-// A field of each sample, in the order of their positions; integers as decimals.
-std::vector<std::string> keys_of_field(const Plan& plan, const std::string& name) {
-  std::vector<std::string> keys;
-  Record record;
-  see_fixed_samples(plan, kJoinVerb, [&](const Source& source, std::uint64_t number) {
-    const Source& part = source::source_of_field(source, name);
-    const FieldSpec* const spec = find_spec(part, name);
-    keys.push_back(
-        key_in(part, number, static_cast<std::size_t>(spec - part.fields().data()), record));
-  });
-  return keys;
 }
 
 std::vector<std::string> names_of_records(const Plan& plan) {
@@ -188,7 +156,7 @@ std::vector<std::string> keys_of_samples(const Plan& samples, const FieldSpec& o
           fmt::format("the samples have {}, and the table {}: make both integers, or "
                       "both texts",
                       own->to_string(), of_table.to_string()));
-    return keys_of_field(samples, of_table.name);
+    return keys_in(samples, kJoinVerb, of_table.name);
   }
   std::vector<std::string> names = names_of_records(samples);
   const NamePart& part = best_part(names, rows);
@@ -241,7 +209,7 @@ Operation make_join(const PlanPtr& samples, const PlanPtr& table, const JoinOpti
   require_key(*on);
   require_other_names(*samples, source, options.on);
 
-  const std::vector<std::string> of_rows = keys_of_field(*table, options.on);
+  const std::vector<std::string> of_rows = keys_in(*table, kJoinVerb, options.on);
   const RowsByKey rows = rows_by_key(of_rows, options.on);
   const std::vector<std::string> of_samples = keys_of_samples(*samples, *on, rows);
   std::vector<std::uint64_t> kept;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -140,7 +141,9 @@ void require_fixed(const Plan& plan, const char* verb) {
     if (std::holds_alternative<Batch>(operation))
       refuse(verb, "it is of samples: put it before batch");
     if (std::holds_alternative<RepeatEach>(operation))
-      refuse(verb, "copies of a sample would be in several parts: put it before repeat_each");
+      refuse(verb, std::string_view(verb) == kSplitVerb
+                       ? "copies of a sample would be in several parts: put it before repeat_each"
+                       : "it is of samples that come once: put it before repeat_each");
     if (is_on_positions(operation) && !traits_of(operation).selects)
       refuse(verb,
              fmt::format("{} has other samples, or another order, in each epoch: put it before {}",

@@ -50,6 +50,16 @@ class Picked final : public Composite {
   std::uint64_t file_of(std::uint64_t number) const override {
     return source_->file_of(at(number));
   }
+  std::vector<std::uint64_t> chunks() const override {
+    const std::vector<std::uint64_t> theirs = source_->chunks();
+    std::vector<std::uint64_t> begins;
+    std::ptrdiff_t last = -1;
+    for (std::uint64_t number = 0; !theirs.empty() && number < size(); ++number) {
+      const auto chunk = std::ranges::upper_bound(theirs, at(number)) - theirs.begin();
+      if (chunk != std::exchange(last, chunk)) begins.push_back(number);
+    }
+    return begins;
+  }
   bool is_blocking() const noexcept override { return source_->is_blocking(); }
   int max_concurrent_reads() const noexcept override { return source_->max_concurrent_reads(); }
   std::span<const std::string> class_names() const noexcept override {

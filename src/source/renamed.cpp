@@ -69,7 +69,7 @@ class Renamed final : public Composite {
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(fields_.size());
     std::vector<std::uint8_t> wanted;
-    if (!record.wanted_fields().empty()) {
+    if (!record.wanted_fields().empty() || !left_out_.empty()) {
       wanted.resize(source_->fields().size());
       for (std::size_t field = 0; field < from_.size(); ++field)
         if (record.is_wanted(field)) wanted[from_[field]] = 1;

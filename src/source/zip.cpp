@@ -23,12 +23,18 @@ namespace penstock::source {
 
 namespace {
 
+// What a source was renamed from, or its records chosen from.
+const Source& origin_of(const Source& source) {
+  const auto* const composite = dynamic_cast<const Composite*>(&source);
+  return composite != nullptr && composite->parts().size() == 1
+             ? origin_of(*composite->parts().front())
+             : source;
+}
+
 // Whether its records are files in the order of their names.
 bool lists_a_folder(const Source& source) {
-  const auto* const composite = dynamic_cast<const Composite*>(&source);
-  if (composite != nullptr && composite->parts().size() == 1)
-    return lists_a_folder(*composite->parts().front());
-  return source.fingerprint().starts_with("image_folder(");  // a description would list all files
+  // A description would list all files.
+  return origin_of(source).fingerprint().starts_with("image_folder(");
 }
 
 // The path of a file without its ending.
@@ -113,7 +119,10 @@ class Zip final : public Composite {
     const auto first = std::ranges::find_if(
         sources_, [](const SourcePtr& source) { return lists_a_folder(*source); });
     for (auto other = first; other != sources_.end(); ++other)
-      if (other != first && lists_a_folder(**other)) require_pairs(**first, **other);
+      // Pairs of files of one folder were chosen.
+      if (other != first && lists_a_folder(**other) &&
+          origin_of(**first).fingerprint() != origin_of(**other).fingerprint())
+        require_pairs(**first, **other);
     std::vector<std::string> names;
     for (const FieldSpec& field : fields_) names.push_back(field.name);
     std::ranges::sort(names);

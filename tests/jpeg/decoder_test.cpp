@@ -65,18 +65,6 @@ TEST(JpegDecoder, DecodesSeveralRegionsOfOneImage) {
   }
 }
 
-// The first scans of a progressive JPEG, which ends behind them.
-Bytes first_scans(const Bytes& bytes, int scans) {
-  Bytes cut = bytes;
-  for (std::size_t at = 2; at + 1 < bytes.size(); ++at) {
-    if (bytes[at] != std::byte{0xFF} || bytes[at + 1] != std::byte{0xDA} || scans-- > 0) continue;
-    cut.resize(at);
-    break;
-  }
-  cut.insert(cut.end(), {std::byte{0xFF}, std::byte{0xD9}});
-  return cut;
-}
-
 TEST(JpegDecoder, SmoothsBlocksOfWhichScansAreMissingAsLibjpegDoes) {
   const Bytes bytes = jpeg_of(picture(131, 77), {.progressive = true});
   const Pixels complete = libjpeg_whole(bytes, true);

@@ -167,6 +167,18 @@ inline Pixels libjpeg_whole(const Bytes& bytes, bool fancy = false, int scale = 
   return pixels;
 }
 
+/// The first scans of a progressive JPEG, which ends behind them.
+inline Bytes first_scans(const Bytes& bytes, int scans) {
+  Bytes cut = bytes;
+  for (std::size_t at = 2; at + 1 < bytes.size(); ++at) {
+    if (bytes[at] != std::byte{0xFF} || bytes[at + 1] != std::byte{0xDA} || scans-- > 0) continue;
+    cut.resize(at);
+    break;
+  }
+  cut.insert(cut.end(), {std::byte{0xFF}, std::byte{0xD9}});
+  return cut;
+}
+
 /// An APP1 payload whose only tag is the orientation.
 inline Bytes exif_app1(int orientation, bool big_endian = false) {
   std::vector<std::uint8_t> out{'E', 'x', 'i', 'f', 0, 0};

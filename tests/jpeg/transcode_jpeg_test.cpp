@@ -60,6 +60,17 @@ std::vector<JpegKind> kinds() {
           {.name = "best quality", .quality = 100}};
 }
 
+// Their blocks are smoothed, which those of a baseline file with the same coefficients are not.
+TEST(TranscodeJpeg, LeavesFilesThatLackScansAsTheyAre) {
+  const Bytes file = jpeg_of(picture(131, 77), {.progressive = true});
+  for (int scans = 1; scans < 10; ++scans) {
+    const Bytes cut = first_scans(file, scans);
+    const TranscodedJpeg made = remark(cut);
+    EXPECT_EQ(made.kept, "its last scans are missing") << scans;
+    EXPECT_TRUE(made.bytes == cut) << scans;
+  }
+}
+
 TEST(TranscodeJpeg, KeepsEveryPixelOfEveryKind) {
   for (const JpegKind& kind : kinds())
     for (const auto& [width, height] :

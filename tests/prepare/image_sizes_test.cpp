@@ -145,10 +145,11 @@ class Damaged final : public Source {
     if (number == 16) reads_16_.test_and_set();
     while ((number == 0 && !reads_16_.test()) || (number == 16 && !found_0_.test()))
       std::this_thread::yield();
+    if (number == 0 && reads_0_.fetch_add(1) == 1)
+      found_0_.test_and_set();  // its head, then all of it
     return Fault{.reason = "made bad"};
   }
   std::string location(std::uint64_t number) const override {
-    if (number == 0) found_0_.test_and_set();
     return "image " + std::to_string(number) + " of 32";
   }
   int max_concurrent_reads() const noexcept override { return 2; }
@@ -157,6 +158,7 @@ class Damaged final : public Source {
  private:
   std::vector<FieldSpec> fields_{{"image", DType::u8, {kDynamic}}};
   mutable std::atomic_flag reads_16_;
+  mutable std::atomic<int> reads_0_ = 0;
   mutable std::atomic_flag found_0_;
 };
 

@@ -44,7 +44,7 @@ struct TranscodedJpeg {
 /// Lossless: the result is read again, and every coefficient, quantisation table and sampling
 /// factor compared. Any JPEG reader reads it, to the same pixels.
 ///
-/// A file is kept unchanged if it is arithmetic-coded, is not of 8 bits, or would grow too much.
+/// A file is kept unchanged if it is arithmetic-coded, lacks its last scans, is not of 8 bits, or would grow too much.
 ///
 /// Units    memory for the coefficients, 2 bytes for each sample of each component, twice.
 /// Threads  any number.

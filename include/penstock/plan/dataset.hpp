@@ -96,8 +96,8 @@ class Dataset {
   ///   images("photos").join(parquet("meta.parquet"), {.on = "file"})
   ///
   /// Several samples may have one row, and rows that no sample has are left out. What it returns is zip() of both with a
-  /// select() for the rows, which is found here, once: `on` of each row and sample is read, with all that lies in the same
-  /// record. So it comes before operations that change the samples or their order from epoch to epoch, and maps of the table
+  /// select() for the rows, which is found here, once: `on` of each row and sample is read as by column(). So it
+  /// comes before operations that change the samples or their order from epoch to epoch, and maps of the table
   /// come after it.
   ///
   /// Memory  8 bytes a sample; its key, and about 100 bytes, for each row and sample during the call

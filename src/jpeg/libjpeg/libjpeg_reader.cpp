@@ -15,8 +15,6 @@ constexpr int kProfileMarker = JPEG_APP0 + 2;
 constexpr std::string_view kProfileName{"ICC_PROFILE\0", 12};
 // libjpeg hands out one row group at a time: at most four rows, the largest sampling factor.
 constexpr int kMaxRowGroup = 4;
-// The first coefficients of a block, by which libjpeg knows whether to smooth it.
-constexpr int kSmoothingReads = 10;
 // Pixels of a neighbouring chroma sample.
 constexpr int kSmoothReach = 2;
 
@@ -24,6 +22,17 @@ constexpr int round_down(int value, int step) { return value / step * step; }
 constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
 }  // namespace
+
+bool lacks_scans(const jpeg_decompress_struct& jpeg) noexcept {
+  // The first coefficients of a block, by which libjpeg knows whether to smooth it.
+  constexpr int kSmoothingReads = 10;
+  if (jpeg.progressive_mode == FALSE || jpeg.coef_bits == nullptr) return false;
+  for (int component = 0; component < jpeg.num_components; ++component)
+    if (std::any_of(jpeg.coef_bits[component], jpeg.coef_bits[component] + kSmoothingReads,
+                    [](int missing) { return missing != 0; }))
+      return true;
+  return false;
+}
 
 void JpegReader::count_scans(j_common_ptr jpeg) {
   const auto* decompress = reinterpret_cast<j_decompress_ptr>(jpeg);
@@ -123,7 +132,7 @@ bool JpegReader::start(const PixelRect& rect, Chroma upsampling, int scale) noex
   jpeg_.scale_num = 1;
   jpeg_.scale_denom = static_cast<unsigned>(scale);
   jpeg_start_decompress(&jpeg_);
-  if (scale == 1 && !lacks_scans()) {
+  if (scale == 1 && !lacks_scans(jpeg_)) {
     start_within(rect, upsampling);
   } else {
     // Rarely needed, and cropping and skipping at a smaller scale, or between smoothed blocks, are paths that few have tried.
@@ -133,16 +142,6 @@ bool JpegReader::start(const PixelRect& rect, Chroma upsampling, int scale) noex
                        static_cast<int>(jpeg_.output_height));
   }
   return true;
-}
-
-// Whether some of the lower coefficients have bits that no scan brought, so that blocks are smoothed.
-bool JpegReader::lacks_scans() const noexcept {
-  if (jpeg_.progressive_mode == FALSE || jpeg_.coef_bits == nullptr) return false;
-  for (int component = 0; component < jpeg_.num_components; ++component)
-    if (std::any_of(jpeg_.coef_bits[component], jpeg_.coef_bits[component] + kSmoothingReads,
-                    [](int missing) { return missing != 0; }))
-      return true;
-  return false;
 }
 
 void JpegReader::start_within(const PixelRect& rect, Chroma upsampling) {

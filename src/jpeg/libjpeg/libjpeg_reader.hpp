@@ -17,6 +17,10 @@
 namespace PENSTOCK_EXPORT penstock {
 namespace jpeg {
 
+/// Whether some of the first coefficients of a progressive JPEG, all of whose scans were read, have bits that none of these
+/// brought: libjpeg smooths its blocks then.
+[[nodiscard]] bool lacks_scans(const jpeg_decompress_struct& jpeg) noexcept;
+
 /// Decodes one JPEG after another with libjpeg-turbo, with accurate DCT. Every rectangle equals
 /// that of the whole image.
 ///
@@ -73,7 +77,6 @@ class JpegReader final : public RowSource {
 
   bool read_header(const unsigned char* bytes, unsigned long size, Keep keep) noexcept;
   bool start(const PixelRect& rect, Chroma upsampling, int scale) noexcept;
-  [[nodiscard]] bool lacks_scans() const noexcept;
   void start_within(const PixelRect& rect, Chroma upsampling);
   bool read_until(int last) noexcept;
   void convert_cmyk(std::uint8_t* row) const noexcept;

@@ -11,6 +11,7 @@
 #include <penstock/jpeg/transcode_jpeg.hpp>
 
 #include "src/jpeg/libjpeg/libjpeg_errors.hpp"
+#include "src/jpeg/libjpeg/libjpeg_reader.hpp"
 #include "src/jpeg/libjpeg/libjpeg_writer.hpp"
 
 namespace penstock {
@@ -124,6 +125,8 @@ Result<TranscodedJpeg> transcode_jpeg(std::span<const std::byte> jpeg,
   Coefficients in;
   if (!in.read(jpeg)) return Fault{.reason = in.message()};
   if (in.jpeg().arith_code == TRUE) return keep(jpeg, "arithmetic coding");
+  // libjpeg smooths the blocks of these, and not those of the same coefficients in one scan.
+  if (jpeg::lacks_scans(in.jpeg())) return keep(jpeg, "its last scans are missing");
   const int row = in.mcus_in_row();
   const auto limit = static_cast<double>(jpeg.size()) * (1 + options.max_growth);
 

@@ -60,7 +60,8 @@ std::optional<double> csv_number(std::string_view text) noexcept {
 CsvKind csv_kind_of(std::string_view text) noexcept {
   text = trimmed(text);
   if (text.empty()) return CsvKind::none;
-  const std::string_view digits = without_plus(text);
+  std::string_view digits = without_plus(text);
+  if (digits.starts_with('-') && digits.size() > 1) digits.remove_prefix(1);
   if (digits.find_first_not_of("0123456789") == digits.npos) {
     const bool is_number = digits == "0" || !digits.starts_with('0');
     return is_number && csv_integer(text) ? CsvKind::integer : CsvKind::digits;
@@ -116,6 +117,7 @@ class CsvColumn {
 
   void set(std::uint64_t row, std::size_t field, Record& record) const {
     if (dtype_) {
+      if (record.leaves_out_nulls() && is_empty_[row]) return;
       record.set(field, numbers_.data() + row * sizeof(std::int64_t), *dtype_, Shape{});
       record.add_bytes_read(sizeof(std::int64_t));
       return;
@@ -164,6 +166,7 @@ class CsvColumn {
       const std::uint64_t begin = row == 0 ? 0 : ends_[row - 1];
       const std::string_view text = std::string_view(bytes_).substr(begin, ends_[row] - begin);
       std::byte* const to = numbers_.data() + row * sizeof(std::int64_t);
+      is_empty_.push_back(trimmed(text).empty());
       if (*dtype_ == DType::i64 && !trimmed(text).empty()) {
         const std::int64_t value = csv_integer(text).value();
         std::memcpy(to, &value, sizeof value);
@@ -183,6 +186,7 @@ class CsvColumn {
   std::string bytes_;
   std::vector<std::uint64_t> ends_;
   std::vector<std::byte> numbers_;
+  std::vector<bool> is_empty_;  // of rows of numbers
 };
 
 class CsvRows final : public Source {
@@ -204,7 +208,8 @@ class CsvRows final : public Source {
   std::span<const FieldSpec> fields() const noexcept override { return fields_; }
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(fields_.size());
-    for (std::size_t k = 0; k < columns_.size(); ++k) columns_[k].set(number, k, record);
+    for (std::size_t k = 0; k < columns_.size(); ++k)
+      if (record.is_wanted(k)) columns_[k].set(number, k, record);
     return {};
   }
   std::string location(std::uint64_t number) const override {

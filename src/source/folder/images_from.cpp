@@ -19,6 +19,7 @@
 
 #include <penstock/source/images.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
 #include "src/source/catalog.hpp"
@@ -26,9 +27,11 @@
 #include "src/source/csv/csv_text.hpp"
 #include "src/source/described.hpp"
 #include "src/source/folder/label_texts.hpp"
+#include "src/source/folder/listing.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/source/tables/table_row.hpp"
 #include "src/source/zip.hpp"
+#include "src/storage/retry.hpp"
 #include "src/storage/storage.hpp"
 
 namespace penstock {
@@ -172,8 +175,15 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
   const std::optional<std::size_t> label_field =
       label.empty() ? std::nullopt : std::optional(reader.find(label));
   Record record;
+  std::vector<std::uint8_t> wanted(table.fields().size());
+  wanted[path_field] = 1;
+  if (label_field) wanted[*label_field] = 1;
+  record.set_wanted_fields(wanted);
   for (std::uint64_t row = 0; row < table.size(); ++row) {
-    if (const auto result = table.read(row, record); !result) keys.fail(row, result.fault().reason);
+    core::require_wanted();
+    const auto result =
+        storage::with_retries([&]() -> Result<void> { return table.read(row, record); });
+    if (!result) keys.fail(row, result.fault().reason);
     keys.places.push_back(row);
     reader.add_path(record[path_field], path);
     if (label_field) reader.add_label(record[*label_field], label);
@@ -197,10 +207,10 @@ void set_labels(TableKeys& keys, const ImagesFromOptions& options, FilesOptions&
           fmt::format("the label, in the column '{}', is empty; fill it in, or remove the row",
                       options.label));
   // With classes, numbers of these or their names.
+  const source::ClassNumbers numbers = source::numbers_of(options.classes);
   const bool are_numbers =
       !options.classes.empty() && std::ranges::all_of(keys.texts, [&](const std::string& text) {
-        return source::is_integer_label(text) &&
-               std::ranges::find(options.classes, text) == options.classes.end();
+        return source::is_integer_label(text) && !numbers.contains(text);
       });
   const std::span<const std::string> names =
       are_numbers ? std::span<const std::string>() : std::span<const std::string>(options.classes);
@@ -245,11 +255,12 @@ SourcePtr files_of(TableKeys keys, const std::string& root, const ImagesFromOpti
   bool all_relative = true;
   for (std::size_t row = 0; row < keys.paths.size(); ++row) {
     std::string& path = keys.paths[row];
+    while (path.starts_with("./"))
+      path.erase(0, std::min(path.find_first_not_of('/', 1), path.size()));
     if (path.empty())
       keys.fail(keys.places[row], fmt::format("the path, in the column '{}', is empty; fill it in, "
                                               "or remove the row",
                                               options.path));
-    while (path.starts_with("./")) path.erase(0, 2);
     if (!path.ends_with(options.ending)) path += options.ending;
     storage::require_readable_scheme(path);
     all_relative &= !path.starts_with('/') && !storage::is_object_url(path);

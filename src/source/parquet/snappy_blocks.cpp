@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -161,26 +162,32 @@ Result<std::span<const std::byte>> read_snappy_value(const SnappyBlocks& blocks,
       std::min(behind * SnappyBlocks::kBlockBytes, blocks.bytes) - blocks_begin;
   const std::uint64_t offset = blocks.begins[first];
   const auto packed_bytes = static_cast<std::size_t>(blocks.begins[behind] - offset);
-  auto packed = record.allocate(SnappyLength::kMost + packed_bytes);
-  auto unpacked = packed ? record.allocate(static_cast<std::size_t>(bytes)) : std::move(packed);
-  if (!unpacked) return Fault{.reason = std::move(unpacked.fault().reason), .offset = offset};
-  const auto stored = packed->subspan(SnappyLength::kMost);
+  auto out = record.allocate(wanted);
+  if (!out) return Fault{.reason = std::move(out.fault().reason), .offset = offset};
+  // As a page's, this memory is not the record's, which has room for the value alone.
+  const std::size_t text_bytes = SnappyLength::kMost + packed_bytes;
+  const auto scratch =
+      std::make_unique_for_overwrite<std::byte[]>(text_bytes + static_cast<std::size_t>(bytes));
+  const std::span packed(scratch.get(), text_bytes);
+  const std::span unpacked(scratch.get() + text_bytes, static_cast<std::size_t>(bytes));
+  const auto stored = packed.subspan(SnappyLength::kMost);
   if (auto result = read(offset, stored); !result) return std::move(result.fault());
   record.add_bytes_read(packed_bytes);
   // The blocks with their length in front of them are a compressed text.
   std::array<std::byte, SnappyLength::kMost> length{};
   const std::size_t size = write_length(bytes, length);
-  const auto text = packed->subspan(SnappyLength::kMost - size);
+  const auto text = packed.subspan(SnappyLength::kMost - size);
   std::ranges::copy(std::span(length).first(size), text.begin());
   const auto result = parquet_result([&] {
-    decompress_parquet(ParquetCodec::snappy, text, *unpacked, {.file = {}, .offset = offset});
+    decompress_parquet(ParquetCodec::snappy, text, unpacked, {.file = {}, .offset = offset});
     return true;
   });
   if (!result) return changed(offset, "blocks of a page do not decompress");
-  const auto found = unpacked->subspan(static_cast<std::size_t>(begin - blocks_begin));
+  const auto found = unpacked.subspan(static_cast<std::size_t>(begin - blocks_begin));
   if (load_little_endian<std::uint32_t>(found) != value.bytes)
     return changed(offset, "the value's length is no longer the one that was read before");
-  return std::span<const std::byte>(found.subspan(kLengthBytes, wanted));
+  std::ranges::copy(found.subspan(kLengthBytes, wanted), out->begin());
+  return std::span<const std::byte>(*out);
 }
 
 }  // namespace penstock::source

@@ -138,7 +138,7 @@ Fault TableRow::null_element(std::uint64_t offset) {
 
 Result<std::span<std::byte>> TableRow::make_room(const TableField& field, std::uint64_t elements,
                                                  bool has_null, std::uint64_t offset) {
-  if (has_null && field.column.required) return null_element(offset);
+  if (has_null && field.column.required && !record_.leaves_out_nulls()) return null_element(offset);
   const std::uint64_t bytes = elements * field.element_bytes();
   if (auto result = find_shape(field, bytes / size_of(field.spec.dtype), offset); !result)
     return std::move(result.fault());

@@ -96,7 +96,7 @@ Result<void> TableRow::set_byte_list(const TableField& field, std::uint64_t offs
     ++elements;
     has_null |= !is_there;
   });
-  if (has_null && field.column.required) return null_element(offset);
+  if (has_null && field.column.required && !record_.leaves_out_nulls()) return null_element(offset);
   if (auto result = count(bytes + elements * sizeof(std::int64_t), offset); !result) return result;
   auto lengths = record_.allocate(static_cast<std::size_t>(elements) * sizeof(std::int64_t));
   if (!lengths) return fault(offset, std::move(lengths.fault().reason));

@@ -363,7 +363,7 @@ class TfRecords final : public Source {
     const RowForm& form = *layout.rows;
     const bool any_rows = spec.shape.is_dynamic();
     std::byte* const own = block.data() + layout.start;
-    if (entry == nullptr && (field.required || !any_rows))
+    if (entry == nullptr && (field.required || !any_rows || record.leaves_out_nulls()))
       return set_otherwise(i, own, data, record);
     const auto read = [&](RowSink& sink) {
       BytesInput input(data);
