@@ -85,13 +85,13 @@ TEST(Split, IsUniform) {
 }
 
 TEST(Split, EachPartHasItsFractionOfEachClass) {
-  constexpr std::uint64_t kSamples = 3000;
+  constexpr std::uint64_t kSplitSamples = 3000;
   std::vector<std::int64_t> by;
-  for (std::uint64_t number = 0; number < kSamples; ++number)
+  for (std::uint64_t number = 0; number < kSplitSamples; ++number)
     by.push_back(number % 7 == 0 ? -5 : static_cast<std::int64_t>(number * number % 11));
   std::map<std::int64_t, double> sizes;
   for (const std::int64_t one : by) ++sizes[one];
-  const Dataset all(fake(kSamples));
+  const Dataset all(fake(kSplitSamples));
   for (const std::vector<double>& fractions : {std::vector{0.9, 0.1}, {0.6, 0.25, 0.15}}) {
     const auto parts = numbers_in(all.split(fractions, {.seed = 9, .by = by}));
     EXPECT_EQ(joined(parts), numbers_in(all));
@@ -101,7 +101,8 @@ TEST(Split, EachPartHasItsFractionOfEachClass) {
       for (const auto& [one, size] : sizes)
         EXPECT_THAT(std::abs(found[one] - fractions[part] * size), Lt(fractions.size() - 1.0))
             << "class " << one;
-      EXPECT_LT(std::abs(static_cast<double>(parts[part].size()) - fractions[part] * kSamples), 1);
+      EXPECT_LT(std::abs(static_cast<double>(parts[part].size()) - fractions[part] * kSplitSamples),
+                1);
     }
   }
   std::vector<std::int64_t> renamed;
@@ -112,18 +113,18 @@ TEST(Split, EachPartHasItsFractionOfEachClass) {
 }
 
 TEST(Split, NoGroupIsInTwoParts) {
-  constexpr std::uint64_t kSamples = 2000;
+  constexpr std::uint64_t kSplitSamples = 2000;
   std::vector<std::int64_t> group;
-  for (std::uint64_t number = 0; number < kSamples; ++number)
+  for (std::uint64_t number = 0; number < kSplitSamples; ++number)
     group.push_back(static_cast<std::int64_t>(number % 37 * (number % 5 == 0 ? 1 : 2)));
-  const Dataset all(fake(kSamples));
+  const Dataset all(fake(kSplitSamples));
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const auto parts = numbers_in(all.split({0.8, 0.2}, {.seed = seed, .group = group}));
     EXPECT_EQ(joined(parts), numbers_in(all));
     std::set<std::int64_t> first;
     for (const std::uint64_t number : parts[0]) first.insert(group[number]);
     for (const std::uint64_t number : parts[1]) ASSERT_FALSE(first.contains(group[number]));
-    EXPECT_NEAR(static_cast<double>(parts[1].size()), 0.2 * kSamples, 60);
+    EXPECT_NEAR(static_cast<double>(parts[1].size()), 0.2 * kSplitSamples, 60);
   }
 }
 

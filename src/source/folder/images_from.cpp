@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -172,12 +171,12 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
   TableKeys keys{.file = std::move(file), .noun = "row"};
   KeyReader reader(table, keys);
   const std::size_t path_field = reader.find(path);
-  const std::optional<std::size_t> label_field =
-      label.empty() ? std::nullopt : std::optional(reader.find(label));
+  const bool has_label = !label.empty();
+  const std::size_t label_field = has_label ? reader.find(label) : path_field;
   Record record;
   std::vector<std::uint8_t> wanted(table.fields().size());
   wanted[path_field] = 1;
-  if (label_field) wanted[*label_field] = 1;
+  wanted[label_field] = 1;
   record.set_wanted_fields(wanted);
   for (std::uint64_t row = 0; row < table.size(); ++row) {
     core::require_wanted();
@@ -186,7 +185,7 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
     if (!result) keys.fail(row, result.fault().reason);
     keys.places.push_back(row);
     reader.add_path(record[path_field], path);
-    if (label_field) reader.add_label(record[*label_field], label);
+    if (has_label) reader.add_label(record[label_field], label);
   }
   if (!keys.integers.empty() && label == "label")
     keys.class_names.assign(table.class_names().begin(), table.class_names().end());

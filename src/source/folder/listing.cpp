@@ -47,9 +47,9 @@ std::string_view as_text(const std::vector<T>& values) noexcept {
 
 // The first names of a list.
 std::string first_of(std::span<const std::string> names) {
-  constexpr std::size_t kShown = 10;
-  return fmt::format("{}{}", fmt::join(names.first(std::min(kShown, names.size())), ", "),
-                     names.size() > kShown ? ", ..." : "");
+  constexpr std::size_t kShownNames = 10;
+  return fmt::format("{}{}", fmt::join(names.first(std::min(kShownNames, names.size())), ", "),
+                     names.size() > kShownNames ? ", ..." : "");
 }
 
 }  // namespace
@@ -371,15 +371,15 @@ class FileLister {
     }
     if (empty.empty()) return names;
     const std::size_t count = empty.size();
-    constexpr std::size_t kShown = 5;
-    if (count > kShown) empty.resize(kShown);
+    constexpr std::size_t kShownFolders = 5;
+    if (count > kShownFolders) empty.resize(kShownFolders);
     throw Error(fmt::format(
         "no images in {} of the {} class folders of {}: {}{}; looked for files ending in {}. "
         "Without "
         "them the classes behind would get other numbers: add images, move these folders away, or "
         "name all classes with the option classes, such as the class_names of the training data",
         count, folders_.size(), root_.string(), fmt::join(empty, ", "),
-        count > kShown ? " and others" : "", fmt::join(options_.endings, " ")));
+        count > kShownFolders ? " and others" : "", fmt::join(options_.endings, " ")));
   }
 
   std::string describe_unknown_class(const std::string& name) const {
