@@ -36,6 +36,7 @@ LOADERS = {
     "parquet": "Penstock, Parquet, images uncompressed",
     "parquet-old": "Penstock, Parquet, Snappy",
     "parquet-old-no-cache": "Penstock, Parquet, Snappy, no page cache",
+    "parquet-plain-no-cache": "Penstock, Parquet, Snappy without a dictionary, no page cache",
     "arrow": "Penstock, Arrow (save_to_disk)",
     "mds": "Penstock, MDS",
     "datasets": "datasets, map style, torch DataLoader",
@@ -79,6 +80,7 @@ def write_tables(rows: list[dict[str, Any]], folder: Path) -> None:
     data = datasets.Dataset.from_dict({"image": images, "label": [row["label"] for row in rows]}, features=features)
     data.to_parquet(folder / "new.parquet")
     pq.write_table(data.data.table, folder / "old.parquet", row_group_size=100)
+    pq.write_table(data.data.table, folder / "plain.parquet", row_group_size=100, use_dictionary=False)
     data.save_to_disk(folder / "saved")
 
 
@@ -133,6 +135,12 @@ def parquet_old_no_cache(data: Path, cores: int) -> Iterator[int]:
     import penstock as ps
 
     return penstock_batches(ps.parquet(data / "old.parquet", page_cache_bytes=0), cores)
+
+
+def parquet_plain_no_cache(data: Path, cores: int) -> Iterator[int]:
+    import penstock as ps
+
+    return penstock_batches(ps.parquet(data / "plain.parquet", page_cache_bytes=0), cores)
 
 
 def arrow(data: Path, cores: int) -> Iterator[int]:
@@ -240,8 +248,9 @@ def ray(data: Path, cores: int) -> Iterator[int]:
 
 
 BATCHES = {
-    "folder": folder, "parquet": parquet, "parquet-old": parquet_old, "parquet-old-no-cache": parquet_old_no_cache, "arrow": arrow,
-    "mds": mds, "datasets": datasets_map, "datasets-stream": datasets_stream, "mosaic": mosaic, "litdata": litdata, "ray": ray,
+    "folder": folder, "parquet": parquet, "parquet-old": parquet_old, "parquet-old-no-cache": parquet_old_no_cache,
+    "parquet-plain-no-cache": parquet_plain_no_cache, "arrow": arrow, "mds": mds, "datasets": datasets_map,
+    "datasets-stream": datasets_stream, "mosaic": mosaic, "litdata": litdata, "ray": ray,
 }
 
 
