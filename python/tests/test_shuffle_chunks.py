@@ -140,3 +140,11 @@ def test_what_is_refused(file):
     context = ps.InputContext(num_input_pipelines=2, input_pipeline_id=0)
     with pytest.raises(ValueError, match="shuffle_chunks goes by positions"):
         data.shuffle_chunks(seed=1).batch(2).loader(context=context, mode="per_worker")
+
+
+def test_pages_that_share_a_large_dictionary_stay_together(tmp_path):
+    texts = [np.random.default_rng(k).bytes(1000) for k in range(300)]
+    pq.write_table(pa.table({"number": np.arange(300), "text": pa.array(texts, type=pa.binary())}), tmp_path / "t.parquet",
+                   row_group_size=100, data_page_size=30, write_batch_size=10, use_dictionary=["text"])
+    data = ps.parquet(tmp_path / "t.parquet").map(ps.pad("text", 1000))
+    assert {begin for seed in range(20) for begin, _ in runs(numbers(data.shuffle_chunks(seed=seed)))} == {0, 100, 200}

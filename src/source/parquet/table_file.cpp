@@ -138,8 +138,10 @@ void ParquetTableFile::add_chunks(const ShardIndex& index, std::uint64_t first_r
       for (std::uint64_t number = its.first; number < its.last; ++number)
         if (const IndexedPage page = index.page(number); page.kind == IndexedPage::Kind::values)
           bytes += page.bytes;
-      if (bytes > most) column = its;
-      most = std::max(most, bytes);
+      // Pages that share a dictionary larger than they are belong together.
+      const std::uint64_t shared = its.dictionary ? index.page(*its.dictionary).bytes : 0;
+      if (bytes + shared > most) column = shared > bytes ? ParquetColumnPages::Group{} : its;
+      most = std::max(most, bytes + shared);
     }
     for (std::uint64_t number = column.first; number < column.last; ++number)
       if (const std::uint64_t row = begin + index.page(number).first_row; row > begins.back())

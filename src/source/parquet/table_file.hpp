@@ -73,7 +73,8 @@ class ParquetTableFile {
   [[nodiscard]] std::optional<std::uint64_t> page_of(const ShardIndex& index, std::size_t field,
                                                      const Place& place) const noexcept;
   /// Puts the rows of the file at which chunks begin behind `begins`, `first_row` added, as Source::chunks: the pages of the
-  /// column that has most bytes in pages which are decoded as a whole, in each row group.
+  /// column that has most bytes in pages which are decoded as a whole, in each row group; the row group where most of these are
+  /// its dictionary.
   void add_chunks(const ShardIndex& index, std::uint64_t first_row,
                   std::vector<std::uint64_t>& begins) const;
 
