@@ -534,3 +534,59 @@ def enough(work):
         return work()
     except (ps.Error, ValueError, MemoryError):
         return False
+
+
+@pytest.mark.parametrize("page_version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_numbers_of_rows_whose_pages_have_no_room(tmp_path, page_version, codec, dictionary):
+    random = np.random.default_rng(2)
+    lengths = random.integers(0, 900, 2000)
+
+    def lists(kind, draw):
+        values = pa.array(draw(int(lengths.sum())), kind)
+        return pa.ListArray.from_arrays(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), values)
+
+    tokens = lists(pa.int32(), lambda n: random.integers(0, 40_000, n)).to_pylist()
+    tokens[17] = tokens[1400] = None
+    table = pa.table({
+        "tokens": pa.array(tokens, pa.list_(pa.int32())),
+        "mask": lists(pa.int8(), lambda n: random.integers(-1, 2, n).astype(np.int8)),
+        "vector": pa.array(random.random((2000, 96)).tolist(), pa.list_(pa.float64())),
+        "weight": pa.array(random.random(2000)),
+    })
+    pq.write_table(table, tmp_path / "t.parquet", data_page_version=page_version, compression=codec, use_dictionary=dictionary)
+    data = ps.parquet(tmp_path / "t.parquet", columns=[
+        ps.TableColumn("tokens", required=False), "mask", ps.TableColumn("vector", shape=[96]), "weight"], page_cache_bytes=0)
+    data = data.map(ps.pad("tokens", 900, lengths="n")).map(ps.pad("mask", 900, lengths="m"))
+    expected = table.to_pydict()
+    seen = 0
+    for step in data.shuffle(seed=1).take(300).repeat(2).batch(1).loader(threads=2):
+        row = int(step.names()[0].key.rpartition(":")[2])
+        n = int(step["n"].numpy()[0])
+        assert step["tokens"].numpy()[0][:n].tolist() == (expected["tokens"][row] or [])
+        assert step["mask"].numpy()[0][:int(step["m"].numpy()[0])].tolist() == expected["mask"][row]
+        assert step["vector"].numpy()[0].tolist() == expected["vector"][row]
+        assert step["weight"].numpy()[0] == expected["weight"][row]
+        seen += 1
+    assert seen == 600
+
+
+def test_packing_reads_its_own_columns(tmp_path):
+    lists = [list(range(i, i + 20)) for i in range(100)]
+    texts = [f"text {i} " * 30 for i in range(100)]
+    write(tmp_path / "a.parquet", {"tokens": (pa.list_(pa.int32()), lists), "text": (pa.string(), texts)},
+          compression="snappy", use_dictionary=False)
+    ps.parquet(tmp_path / "a.parquet")  # makes the index
+    times = os.stat(tmp_path / "a.parquet")
+    column = pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0).column(1)
+    bytes_ = bytearray((tmp_path / "a.parquet").read_bytes())
+    at = column.data_page_offset + column.total_compressed_size // 2
+    bytes_[at:at + 40] = bytes(40)
+    (tmp_path / "a.parquet").write_bytes(bytes_)
+    os.utime(tmp_path / "a.parquet", ns=(times.st_atime_ns, times.st_mtime_ns))
+    data = ps.parquet(tmp_path / "a.parquet")
+    with pytest.raises(ps.Error, match="text"):
+        list(data.map(ps.pad("tokens", 20)).map(ps.pad("text", 400)).batch(10).loader())
+    assert sum(len(step["tokens"]) for step in data.pack(40).batch(10).loader()) == 50
+    assert sum(len(step["tokens"]) for step in data.blocks(40).batch(10).loader()) >= 48

@@ -23,6 +23,7 @@ class Blocks final : public source::Composite {
       : documents_(std::move(documents)),
         options_(options),
         field_(find_tokens(*documents_, options.field, "blocks")),
+        wanted_(documents_->fields().size()),
         length_(static_cast<std::size_t>(options.length)),
         stride_(static_cast<std::uint64_t>(options.stride.value_or(options.length))),
         dtype_(options.dtype),
@@ -31,6 +32,7 @@ class Blocks final : public source::Composite {
                  [order = order_](std::uint64_t first, std::span<std::uint64_t> lengths) {
                    order->lengths(first, lengths);
                  }) {
+    wanted_[field_] = 1;
     const DType stored = documents_->fields()[field_].dtype;
     if (dtype_ != stored && dtype_ != DType::i32 && dtype_ != DType::i64)
       throw std::invalid_argument(
@@ -49,6 +51,7 @@ class Blocks final : public source::Composite {
     record.reset(fields_.size());
     const auto place = running_.find(number * stride_);
     Record& part = record.part(0);
+    part.set_wanted_fields(wanted_);
     auto document = read_document(*documents_, place.document, field_, part);
     if (!document) return document.fault();
     const bool whole =
@@ -154,6 +157,7 @@ class Blocks final : public source::Composite {
   SourcePtr documents_;
   BlockOptions options_;
   std::size_t field_;
+  std::vector<std::uint8_t> wanted_;  // as Record::set_wanted_fields
   std::size_t length_;
   std::uint64_t stride_;
   DType dtype_;

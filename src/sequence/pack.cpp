@@ -83,7 +83,10 @@ class PackedRows final : public source::Composite {
         options_(options),
         field_(find_tokens(*documents_, options.field, "pack")),
         mask_(find_mask(*documents_, options)),
+        wanted_(documents_->fields().size()),
         length_(static_cast<std::size_t>(options.length)) {
+    wanted_[field_] = 1;
+    if (mask_) wanted_[*mask_] = 1;
     auto order = std::make_shared<const DocumentOrder>(documents_, options_.seed);
     table_ =
         options_.method == PackMethod::wrap
@@ -185,6 +188,7 @@ class PackedRows final : public source::Composite {
   template <class T>
   Result<void> fill(std::span<const Piece> pieces, const Row& row, Record& record) const {
     Record& part = record.part(0);
+    part.set_wanted_fields(wanted_);
     std::size_t at = 0;
     for (std::size_t k = 0; k < pieces.size(); ++k) {
       const Piece& piece = pieces[k];
@@ -331,7 +335,8 @@ class PackedRows final : public source::Composite {
   SourcePtr documents_;
   PackOptions options_;
   std::size_t field_;
-  std::optional<std::size_t> mask_;  // the field label_mask
+  std::optional<std::size_t> mask_;   // the field label_mask
+  std::vector<std::uint8_t> wanted_;  // as Record::set_wanted_fields: these
   std::size_t length_;
   std::unique_ptr<const RowTable> table_;
   PackSummary summary_;

@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kDamageBytes = std::uint64_t{1} << 20;  // of faults that are kept
 // Of what is known of pages that are not: about 2 KB of one of 10 MB.
 constexpr std::uint64_t kBlocksBytes = std::uint64_t{32} << 20;
+// The same of numbers: about 0.6 KB of a page of 1 MiB.
+constexpr std::uint64_t kNumbersBytes = std::uint64_t{64} << 20;
 
 }  // namespace
 
@@ -25,9 +27,11 @@ ParquetCellReader::ParquetCellReader(const ShardSet& shards,
     : shards_(shards),
       files_(files),
       max_record_bytes_(options.max_record_bytes),
-      pages_(options.page_cache_bytes - options.page_cache_bytes / 4),
+      page_bytes_(options.page_cache_bytes - options.page_cache_bytes / 4),
+      pages_(page_bytes_),
       dictionaries_(options.page_cache_bytes / 4),
       blocks_(kBlocksBytes),
+      numbers_(kNumbersBytes),
       damage_(kDamageBytes) {}
 
 std::shared_ptr<const SnappyBlocks> ParquetCellReader::find_blocks(const ParquetCellPlace& at,
@@ -46,11 +50,19 @@ Result<ParquetCell> ParquetCellReader::read(const ParquetCellPlace& at, std::uin
   const ParquetField& field = file.field(at.field);
   const IndexedPage first = index.page(number);
   ParquetCell cell{.parts = {}, .offset = first.begin};
+  const std::uint64_t row = at.place.row - first.first_row;
+  const bool may_go_on = field.values.is_list && row + 1 == first.rows;
+  if (!may_go_on) {
+    auto part = part_at(at, number, record);
+    if (!part) return std::move(part.fault());
+    if (part->page != nullptr) {
+      cell.parts.push_back(std::move(*part));
+      return cell;
+    }
+  }
   auto page = page_at(at, number, record);
   if (!page) return std::move(page.fault());
-  const std::uint64_t row = at.place.row - first.first_row;
   cell.parts.push_back({*page, (*page)->row(static_cast<std::size_t>(row))});
-  const bool may_go_on = field.values.is_list && row + 1 == first.rows;
   std::uint64_t bytes = 0;
   for (std::uint64_t next = number + 1; may_go_on && next < group.last; ++next) {
     const IndexedPage indexed = index.page(next);
@@ -83,6 +95,40 @@ Result<std::shared_ptr<const std::byte[]>> ParquetCellReader::read_page(const Pa
     return std::move(result.fault());
   record.add_bytes_read(size);
   return std::shared_ptr<const std::byte[]>(std::move(bytes));
+}
+
+// The numbers of a row alone, where its page was decoded once, is no longer in memory, and is not read so often that it should be.
+// Without a page otherwise.
+Result<ParquetCell::Part> ParquetCellReader::part_at(const ParquetCellPlace& at,
+                                                     std::uint64_t number, Record& record) const {
+  const auto numbers = numbers_.peek({at.shard, number});
+  if (numbers == nullptr || pages_.peek({at.shard, number}) != nullptr) return ParquetCell::Part{};
+  const std::uint64_t row = at.place.row - shards_.index(at.shard).page(number).first_row;
+  const auto range = numbers->find(row, {at.lengths, at.row - row});
+  if (!range ||
+      numbers->count_read(part_reads_.fetch_add(1, std::memory_order_relaxed), page_bytes_))
+    return ParquetCell::Part{};
+  DictionaryPtr dictionary;
+  if (const auto& group = files_[at.shard].pages(at.field, at.place.group);
+      !numbers->is_plain && group.dictionary) {
+    auto found = dictionary_at(at, *group.dictionary, record);
+    if (!found) return std::move(found.fault());
+    dictionary = *found;
+  }
+  auto values = read_page_numbers(
+      *numbers, *range, dictionary.get(),
+      [&](std::uint64_t offset, std::span<std::byte> into) {
+        return shards_.read(at.shard, offset, into);
+      },
+      record);
+  if (!values) return std::move(values.fault());
+  ParquetDecodedPage decoded{.levels = {.slots = range->count, .present = range->count},
+                             .values = std::move(*values)};
+  const auto count = static_cast<std::uint32_t>(range->count);
+  return ParquetCell::Part{
+      std::make_shared<const ParquetPageRows>(
+          std::move(decoded), files_[at.shard].field(at.field).max_definition, nullptr),
+      {0, count, 0, count}};
 }
 
 // Decoded, by this call or an earlier one.
@@ -127,6 +173,7 @@ Result<ParquetCellReader::DecodedPtr<ParquetPageRows>> ParquetCellReader::decode
         fmt::format("a page has values of {} bytes, and its column of {}: the file {}",
                     rows->values().width, file.field(at.field).file_width, kDamagedOrChanged));
   if (!rows) return decoded(std::move(rows));
+  keep_numbers(at, number, {stored.get(), static_cast<std::size_t>(page.bytes)}, *rows);
   auto blocks = find_snappy_blocks(file.leaf(at.field), chunk, page,
                                    {stored.get(), static_cast<std::size_t>(page.bytes)}, *rows);
   if (blocks)
@@ -137,6 +184,23 @@ Result<ParquetCellReader::DecodedPtr<ParquetPageRows>> ParquetCellReader::decode
         },
         [](const SnappyBlocks& kept) -> CachedBytes { return {kept.memory_bytes()}; });
   return decoded(std::move(rows));
+}
+
+// Once: what is known of a page does not change.
+void ParquetCellReader::keep_numbers(const ParquetCellPlace& at, std::uint64_t number,
+                                     std::span<const std::byte> file_bytes,
+                                     const ParquetPageRows& rows) const {
+  const PageCache<PageNumbers>::Key key{at.shard, number};
+  if (numbers_.peek(key) != nullptr) return;
+  const ParquetTableFile& file = files_[at.shard];
+  const IndexedPage page = shards_.index(at.shard).page(number);
+  auto numbers =
+      find_page_numbers(file.leaf(at.field), file.chunk(at.field, at.place.group), page, file_bytes,
+                        rows, {at.lengths, at.row - (at.place.row - page.first_row)});
+  if (numbers == nullptr) return;
+  (void)numbers_.get(
+      key, [&]() -> Result<std::shared_ptr<const PageNumbers>> { return std::move(numbers); },
+      [](const PageNumbers& kept) -> CachedBytes { return {kept.memory_bytes()}; });
 }
 
 Result<ParquetCellReader::DictionaryPtr> ParquetCellReader::dictionary_at(

@@ -1,10 +1,12 @@
 // source/parquet/cell_reader: what a row has in one column, from pages that are read and decoded once and kept.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include <penstock/source/tables.hpp>
 
 #include "src/source/page_cache.hpp"
+#include "src/source/parquet/page_numbers.hpp"
 #include "src/source/parquet/snappy_blocks.hpp"
 #include "src/source/parquet/table_cell.hpp"
 #include "src/source/parquet/table_file.hpp"
@@ -24,6 +27,8 @@ struct ParquetCellPlace {
   std::size_t shard;
   ParquetTableFile::Place place;
   std::size_t field;
+  std::uint64_t row;                            ///< of the shard
+  const ShardIndex::Labels* lengths = nullptr;  ///< of the shard's lists, if its index has some
 };
 
 /// Reads the values of a column's rows that are in pages.
@@ -58,11 +63,15 @@ class ParquetCellReader {
   [[nodiscard]] Result<std::shared_ptr<const std::byte[]>> read_page(const ParquetCellPlace& at,
                                                                      const IndexedPage& page,
                                                                      Record& record) const;
+  [[nodiscard]] Result<ParquetCell::Part> part_at(const ParquetCellPlace& at, std::uint64_t number,
+                                                  Record& record) const;
   [[nodiscard]] Result<PagePtr> page_at(const ParquetCellPlace& at, std::uint64_t number,
                                         Record& record) const;
   [[nodiscard]] Result<DecodedPtr<ParquetPageRows>> decode_page(const ParquetCellPlace& at,
                                                                 std::uint64_t number,
                                                                 Record& record) const;
+  void keep_numbers(const ParquetCellPlace& at, std::uint64_t number,
+                    std::span<const std::byte> file_bytes, const ParquetPageRows& rows) const;
   [[nodiscard]] Result<DictionaryPtr> dictionary_at(const ParquetCellPlace& at,
                                                     std::uint64_t number, Record& record) const;
   [[nodiscard]] Result<std::shared_ptr<const Fault>> find_damage(const ParquetCellPlace& at) const;
@@ -70,10 +79,13 @@ class ParquetCellReader {
   const ShardSet& shards_;
   const std::vector<ParquetTableFile>& files_;
   std::uint64_t max_record_bytes_;
-  mutable PageCache<Decoded<ParquetPageRows>> pages_;
+  std::uint64_t page_bytes_;
+  mutable PageCache<Decoded<ParquetPageRows>> pages_;  // of page_bytes_
   mutable PageCache<Decoded<ParquetValues>> dictionaries_;
-  mutable PageCache<SnappyBlocks> blocks_;  // of pages that were decoded
-  mutable PageCache<Fault> damage_;         // of the column chunks that have some
+  mutable PageCache<SnappyBlocks> blocks_;             // of pages that were decoded
+  mutable PageCache<PageNumbers> numbers_;             // as these
+  mutable std::atomic<std::uint64_t> part_reads_ = 0;  // by part_at()
+  mutable PageCache<Fault> damage_;                    // of the column chunks that have some
 };
 
 }  // namespace penstock::source

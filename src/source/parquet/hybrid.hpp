@@ -52,7 +52,59 @@ namespace penstock::source {
   throw_parquet_damage(origin, at, "an integer within a page does not end");
 }
 
-/// Fills `out` with numbers of `width` bits, each of at most `most`.
+/// A run of equal numbers, or of bit-packed ones.
+struct HybridRun {
+  std::uint64_t count =
+      0;  ///< of bit-packed numbers, a multiple of 8, which may be more than there are
+  bool is_packed = false;
+  std::uint32_t value = 0;  ///< of each, unless they are packed
+};
+
+/// The run whose header is at `at`, which advances to its packed numbers, or behind the run.
+///
+/// Errors  DataError  the bytes end before
+[[nodiscard]] inline HybridRun read_hybrid_run(std::span<const std::byte> bytes, std::size_t& at,
+                                               unsigned width, const ParquetOrigin& origin) {
+  const std::uint64_t head = read_uleb128(bytes, at, origin);
+  if ((head & 1) != 0) {
+    const std::uint64_t groups = head >> 1;
+    return {.count = groups > UINT64_MAX / 8 ? UINT64_MAX : 8 * groups, .is_packed = true};
+  }
+  const std::size_t size = (width + 7) / 8;
+  if (size > bytes.size() - at) throw_parquet_damage(origin, at, "a run ends within its value");
+  HybridRun run{.count = head >> 1};
+  for (std::size_t i = 0; i < size; ++i)
+    run.value |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
+  at += size;
+  return run;
+}
+
+/// Fills `out` with packed numbers of `width` bits, at most 32, from position `bit` on, all of which lie within `bytes`.
+/// Returns the largest.
+template <class T>
+[[nodiscard]] std::uint32_t unpack_bits(std::span<const std::byte> bytes, std::uint64_t bit,
+                                        unsigned width, std::span<T> out) noexcept {
+  std::uint32_t most = 0;
+  std::size_t done = 0;
+  const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
+  for (; done < out.size() && bit / 8 + sizeof(std::uint64_t) <= bytes.size(); ++done) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + bit / 8, sizeof word);
+    const auto value = static_cast<std::uint32_t>(word >> bit % 8 & mask);
+    most = std::max(most, value);
+    out[done] = static_cast<T>(value);
+    bit += width;
+  }
+  for (; done < out.size(); ++done) {
+    const auto value = static_cast<std::uint32_t>(bits_at(bytes, bit, width));
+    most = std::max(most, value);
+    out[done] = static_cast<T>(value);
+    bit += width;
+  }
+  return most;
+}
+
+/// Fills `out` with numbers of `width` bits, at most 32, each of at most `most`.
 ///
 /// Errors  DataError  the bytes hold fewer, or larger ones
 template <class T>
@@ -60,46 +112,35 @@ void decode_hybrid(std::span<const std::byte> bytes, unsigned width, std::uint32
                    std::span<T> out, const ParquetOrigin& origin) {
   std::size_t at = 0;
   std::size_t done = 0;
-  const auto require = [&](std::uint64_t value) {
+  const auto require = [&](std::uint32_t value) {
     if (value > most)
       throw_parquet_damage(
           origin, at, fmt::format("expected numbers of at most {}, and found {}", most, value));
-    return static_cast<T>(value);
   };
   while (done < out.size()) {
     if (at >= bytes.size())
       throw_parquet_damage(origin, at,
                            fmt::format("expected {} numbers, and found {} in {} bytes", out.size(),
                                        done, bytes.size()));
-    const std::uint64_t head = read_uleb128(bytes, at, origin);
-    const std::uint64_t left = out.size() - done;
-    if ((head & 1) == 0) {
-      const std::size_t size = (width + 7) / 8;
-      if (size > bytes.size() - at) throw_parquet_damage(origin, at, "a run ends within its value");
-      std::uint64_t value = 0;
-      for (std::size_t i = 0; i < size; ++i)
-        value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
-      at += size;
-      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(head >> 1, left));
-      if (count > 0) std::ranges::fill(out.subspan(done, count), require(value));
-      done += count;
+    const HybridRun run = read_hybrid_run(bytes, at, width, origin);
+    const auto count = static_cast<std::size_t>(
+        std::min<std::uint64_t>(run.count, std::uint64_t{out.size() - done}));
+    const std::span<T> some = out.subspan(done, count);
+    done += count;
+    if (!run.is_packed) {
+      if (count > 0) require(run.value);
+      std::ranges::fill(some, static_cast<T>(run.value));
       continue;
     }
-    const std::uint64_t groups = head >> 1;
-    const auto count = static_cast<std::size_t>(
-        groups > left / 8 ? left : std::min<std::uint64_t>(8 * groups, left));
     // The last group may be cut behind the values that are needed: some writers leave the rest out.
     if ((std::uint64_t{count} * width + 7) / 8 > bytes.size() - at)
       throw_parquet_damage(origin, at,
                            fmt::format("{} numbers of {} bits do not fit in the {} bytes left",
                                        count, width, bytes.size() - at));
-    const auto packed = bytes.subspan(at);
-    for (std::size_t i = 0; i < count; ++i)
-      out[done + i] = require(bits_at(packed, std::uint64_t{i} * width, width));
-    done += count;
+    require(unpack_bits(bytes.subspan(at), 0, width, some));
     if (done < out.size())
-      at += static_cast<std::size_t>(std::min<std::uint64_t>(groups, bytes.size()) * width);
-    if (at > bytes.size()) at = bytes.size();
+      at += static_cast<std::size_t>(std::min<std::uint64_t>(run.count / 8, bytes.size()) * width);
+    at = std::min(at, bytes.size());
   }
 }
 

@@ -53,6 +53,10 @@ class ParquetRows final : public Source {
     for (std::size_t i = 0; i < fields_.size(); ++i)
       if (fields_[i].is_label()) label_ = i;
     length_ = source::length_field<ParquetField>(fields_);
+    for (std::size_t shard = 0; shard < shards_.shards(); ++shard)
+      lengths_.push_back(length_ ? shards_.index(shard).labels(
+                                       source::name_of_lengths(fields_[*length_].column.column))
+                                 : nullptr);
     require_readable_chunks();
     if (label_) find_class_names();
     find_range_columns();
@@ -70,7 +74,7 @@ class ParquetRows final : public Source {
     TableRow out(record, options_.max_record_bytes);
     for (std::size_t i = 0; i < fields_.size(); ++i) {
       if (!out.is_wanted(fields_[i])) continue;
-      const Reading reading{{shard, files_[shard].place(row), i}, row};
+      const Reading reading{shard, files_[shard].place(row), i, row, lengths_[shard]};
       Result<void> result = read_field(reading, out);
       if (!result) {
         Fault fault = std::move(result.fault());
@@ -127,8 +131,7 @@ class ParquetRows final : public Source {
     const ParquetField& field = files_[shard].field(*length_);
     const auto of_null = field.column.required ? std::nullopt : std::optional<std::uint64_t>(0);
     if (field.values.is_list) {
-      const ShardIndex::Labels* const lengths =
-          index.labels(source::name_of_lengths(field.column.column));
+      const ShardIndex::Labels* const lengths = lengths_[shard];
       if (lengths == nullptr || lengths->state(row) == LabelState::unreadable) return std::nullopt;
       return lengths->state(row) == LabelState::known
                  ? static_cast<std::uint64_t>(lengths->value(row))
@@ -163,9 +166,7 @@ class ParquetRows final : public Source {
   }
 
  private:
-  struct Reading : source::ParquetCellPlace {
-    std::uint64_t row;  // of the shard
-  };
+  using Reading = source::ParquetCellPlace;
   // Of a file, whose index calls columns extensions.
   struct RangeColumns {
     std::vector<std::uint64_t> of_fields;  // one behind each field's extension; 0: none
@@ -390,8 +391,7 @@ class ParquetRows final : public Source {
                               std::optional<std::uint64_t> found) const {
     if (reading.field != length_) return {};
     const ParquetField& field = fields_[reading.field];
-    const ShardIndex::Labels* const lengths =
-        shards_.index(reading.shard).labels(source::name_of_lengths(field.column.column));
+    const ShardIndex::Labels* const lengths = reading.lengths;
     if (!field.values.is_list || lengths == nullptr) return {};
     const LabelState state = lengths->state(reading.row);
     const bool is_same = state == LabelState::unreadable ||
@@ -416,6 +416,7 @@ class ParquetRows final : public Source {
   std::vector<RangeColumns> range_columns_;  // of files_
   std::optional<std::size_t> label_;         // fields
   std::optional<std::size_t> length_;
+  std::vector<const ShardIndex::Labels*> lengths_;  // of each shard's lists
   std::vector<std::string> class_names_;
   source::ParquetCellReader cells_;  // of shards_ and files_
 };

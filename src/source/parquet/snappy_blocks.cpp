@@ -81,10 +81,18 @@ std::optional<SnappyElement> element_at(std::span<const std::byte> bytes) {
   return SnappyElement{1 + size + *length + 1, *length + 1, 0};
 }
 
-// `packed` lies at `begin` in the file.
-std::optional<std::vector<std::uint64_t>> block_begins(std::span<const std::byte> packed,
-                                                       std::uint64_t begin, std::uint64_t bytes) {
-  const SnappyLength length = read_length(packed);
+Fault changed(std::uint64_t offset, std::string_view what) {
+  return {.reason = fmt::format("{}: the file {}", what, kDamagedOrChanged),
+          .file = {},
+          .offset = offset};
+}
+
+}  // namespace
+
+std::optional<std::vector<std::uint64_t>> find_snappy_begins(std::span<const std::byte> text,
+                                                             std::uint64_t begin,
+                                                             std::uint64_t bytes) {
+  const SnappyLength length = read_length(text);
   if (length.size == 0 || length.value != bytes) return std::nullopt;
   std::vector<std::uint64_t> begins;
   begins.reserve(static_cast<std::size_t>(bytes / SnappyBlocks::kBlockBytes) + 2);
@@ -93,25 +101,38 @@ std::optional<std::vector<std::uint64_t>> block_begins(std::span<const std::byte
   while (done < bytes) {
     const std::uint64_t in_block = done % SnappyBlocks::kBlockBytes;
     if (in_block == 0) begins.push_back(begin + at);
-    const auto element = element_at(packed.subspan(static_cast<std::size_t>(at)));
-    if (!element || element->size > packed.size() - at || element->offset > in_block ||
+    const auto element = element_at(text.subspan(static_cast<std::size_t>(at)));
+    if (!element || element->size > text.size() - at || element->offset > in_block ||
         element->bytes > SnappyBlocks::kBlockBytes - in_block)
       return std::nullopt;
     at += element->size;
     done += element->bytes;
   }
-  if (at != packed.size()) return std::nullopt;
+  if (at != text.size()) return std::nullopt;
   begins.push_back(begin + at);
   return begins;
 }
 
-Fault changed(std::uint64_t offset, std::string_view what) {
-  return {.reason = fmt::format("{}: the file {}", what, kDamagedOrChanged),
-          .file = {},
-          .offset = offset};
+Result<void> read_snappy_blocks(std::span<const std::uint64_t> begins, const ReadBytes& read,
+                                std::span<std::byte> out) {
+  const std::uint64_t offset = begins.front();
+  const auto stored_bytes = static_cast<std::size_t>(begins.back() - offset);
+  // The blocks with their length in front of them are a compressed text.
+  const auto memory =
+      std::make_unique_for_overwrite<std::byte[]>(SnappyLength::kMost + stored_bytes);
+  const std::span text(memory.get(), SnappyLength::kMost + stored_bytes);
+  if (auto result = read(offset, text.subspan(SnappyLength::kMost)); !result) return result;
+  std::array<std::byte, SnappyLength::kMost> length{};
+  const std::size_t size = write_length(out.size(), length);
+  const auto whole = text.subspan(SnappyLength::kMost - size);
+  std::ranges::copy(std::span(length).first(size), whole.begin());
+  const auto result = parquet_result([&] {
+    decompress_parquet(ParquetCodec::snappy, whole, out, {.file = {}, .offset = offset});
+    return true;
+  });
+  if (!result) return changed(offset, "blocks of a page do not decompress");
+  return {};
 }
-
-}  // namespace
 
 std::optional<SnappyBlocks> find_snappy_blocks(const ParquetLeaf& leaf, const ParquetChunk& chunk,
                                                const IndexedPage& page,
@@ -132,8 +153,8 @@ std::optional<SnappyBlocks> find_snappy_blocks(const ParquetLeaf& leaf, const Pa
           : 0;
   const std::uint64_t first = header->header_bytes + levels;
   SnappyBlocks blocks{.begins = {}, .bytes = header->unpacked_bytes - levels, .values = {}};
-  auto begins = block_begins(file_bytes.subspan(static_cast<std::size_t>(first)),
-                             page.begin + first, blocks.bytes);
+  auto begins = find_snappy_begins(file_bytes.subspan(static_cast<std::size_t>(first)),
+                                   page.begin + first, blocks.bytes);
   if (!begins) return std::nullopt;
   blocks.begins = std::move(*begins);
   const auto values_begin = static_cast<std::uint32_t>(values.bytes.data() - values.owner.get());
@@ -161,28 +182,15 @@ Result<std::span<const std::byte>> read_snappy_value(const SnappyBlocks& blocks,
   const std::uint64_t bytes =
       std::min(behind * SnappyBlocks::kBlockBytes, blocks.bytes) - blocks_begin;
   const std::uint64_t offset = blocks.begins[first];
-  const auto packed_bytes = static_cast<std::size_t>(blocks.begins[behind] - offset);
   auto out = record.allocate(wanted);
   if (!out) return Fault{.reason = std::move(out.fault().reason), .offset = offset};
   // As a page's, this memory is not the record's, which has room for the value alone.
-  const std::size_t text_bytes = SnappyLength::kMost + packed_bytes;
-  const auto scratch =
-      std::make_unique_for_overwrite<std::byte[]>(text_bytes + static_cast<std::size_t>(bytes));
-  const std::span packed(scratch.get(), text_bytes);
-  const std::span unpacked(scratch.get() + text_bytes, static_cast<std::size_t>(bytes));
-  const auto stored = packed.subspan(SnappyLength::kMost);
-  if (auto result = read(offset, stored); !result) return std::move(result.fault());
-  record.add_bytes_read(packed_bytes);
-  // The blocks with their length in front of them are a compressed text.
-  std::array<std::byte, SnappyLength::kMost> length{};
-  const std::size_t size = write_length(bytes, length);
-  const auto text = packed.subspan(SnappyLength::kMost - size);
-  std::ranges::copy(std::span(length).first(size), text.begin());
-  const auto result = parquet_result([&] {
-    decompress_parquet(ParquetCodec::snappy, text, unpacked, {.file = {}, .offset = offset});
-    return true;
-  });
-  if (!result) return changed(offset, "blocks of a page do not decompress");
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+  const std::span unpacked(memory.get(), static_cast<std::size_t>(bytes));
+  const auto begins = std::span(blocks.begins).subspan(first, behind - first + 1);
+  if (auto result = read_snappy_blocks(begins, read, unpacked); !result)
+    return std::move(result.fault());
+  record.add_bytes_read(static_cast<std::size_t>(begins.back() - begins.front()));
   const auto found = unpacked.subspan(static_cast<std::size_t>(begin - blocks_begin));
   if (load_little_endian<std::uint32_t>(found) != value.bytes)
     return changed(offset, "the value's length is no longer the one that was read before");

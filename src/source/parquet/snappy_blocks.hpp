@@ -42,8 +42,19 @@ struct SnappyBlocks {
                                                              std::span<const std::byte> file_bytes,
                                                              const ParquetPageRows& rows);
 
+/// Where the blocks of a Snappy text begin, which lies at `begin` in the file and becomes so many bytes; then where the last one
+/// ends. None if they cannot be decompressed alone, or the text is damaged.
+[[nodiscard]] std::optional<std::vector<std::uint64_t>> find_snappy_begins(
+    std::span<const std::byte> text, std::uint64_t begin, std::uint64_t bytes);
+
 /// Reads bytes of the file that begin at an offset.
 using ReadBytes = std::function<Result<void>(std::uint64_t offset, std::span<std::byte> into)>;
+
+/// Reads the blocks that begin at these places, the last of which is where they end, and decompresses them: they fill `out`.
+///
+/// Errors  a fault  they are no longer what was looked at
+[[nodiscard]] Result<void> read_snappy_blocks(std::span<const std::uint64_t> begins,
+                                              const ReadBytes& read, std::span<std::byte> out);
 
 /// The first `wanted` bytes of a row's value, in memory of `record`.
 ///

@@ -1,5 +1,6 @@
 #include "src/source/parquet/table_cell.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace penstock::source {
@@ -53,6 +54,14 @@ bool ParquetCell::is_null(const ParquetField& field) const noexcept {
 
 ParquetCell::Count ParquetCell::count_elements(const ParquetField& field) const {
   Count count;
+  const bool has_all = std::ranges::all_of(parts, [](const Part& part) {
+    return part.piece.last_value - part.piece.first_value ==
+           part.piece.last_slot - part.piece.first_slot;
+  });
+  if (has_all) {
+    for (const Part& part : parts) count.elements += part.piece.last_slot - part.piece.first_slot;
+    return count;
+  }
   for_each(field, [&](std::span<const std::byte>, bool is_there) {
     ++count.elements;
     count.has_null |= !is_there;

@@ -40,6 +40,10 @@ struct ParquetValues {
 /// Errors  DataError  the type is not read
 [[nodiscard]] std::uint32_t parquet_width(const ParquetLeaf& leaf, const ParquetOrigin& origin);
 
+/// Copies values of a dictionary that have a width, each index of which is below its count.
+void copy_dictionary_values(std::span<const std::uint32_t> indices, const ParquetValues& dictionary,
+                            std::byte* to) noexcept;
+
 /// What values are decoded from.
 struct ParquetEncoded {
   ParquetEncoding encoding = ParquetEncoding::plain;
