@@ -170,16 +170,23 @@ class ValueDecoder {
     return std::move(out_);
   }
 
+  // Numbers of bytes, which are INT32: the differences that some writers store overflow. `at` advances behind them.
+  std::vector<std::uint64_t> read_delta_sizes(std::size_t& at) {
+    std::vector<std::uint64_t> sizes(static_cast<std::size_t>(in_.count));
+    at += decode_delta_binary(in_.bytes.subspan(at), sizes, origin_);
+    for (std::uint64_t& size : sizes) size = static_cast<std::uint32_t>(size);
+    return sizes;
+  }
+
   // Lengths, and the bytes behind them, from `at` on.
   std::vector<ParquetSlice> read_delta_lengths(std::size_t at) {
-    std::vector<std::uint64_t> lengths(static_cast<std::size_t>(in_.count));
-    at += decode_delta_binary(in_.bytes.subspan(at), lengths, origin_);
+    const std::vector<std::uint64_t> lengths = read_delta_sizes(at);
     std::vector<ParquetSlice> slices;
     slices.reserve(lengths.size());
     for (const std::uint64_t length : lengths) {
       if (length > in_.bytes.size() - at)
         fail(at, fmt::format("value {} has {} bytes, and {} are left", slices.size(),
-                             static_cast<std::int64_t>(length), in_.bytes.size() - at));
+                             static_cast<std::int32_t>(length), in_.bytes.size() - at));
       slices.push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(length)});
       at += static_cast<std::size_t>(length);
     }
@@ -194,15 +201,15 @@ class ValueDecoder {
 
   // Each value begins with as many bytes of the value before it as its prefix says.
   ParquetValues delta_bytes() {
-    std::vector<std::uint64_t> prefixes(static_cast<std::size_t>(in_.count));
-    const std::size_t at = decode_delta_binary(in_.bytes, prefixes, origin_);
+    std::size_t at = 0;
+    const std::vector<std::uint64_t> prefixes = read_delta_sizes(at);
     std::vector<ParquetSlice> slices = read_delta_lengths(at);
     std::uint64_t total = 0;
     std::uint64_t before = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
       if (prefixes[i] > before)
         fail(at, fmt::format("value {} begins with {} bytes of the value before it, which has {}",
-                             i, static_cast<std::int64_t>(prefixes[i]), before));
+                             i, static_cast<std::int32_t>(prefixes[i]), before));
       before = prefixes[i] + slices[i].bytes;
       total += before;
       if (width_ != 0 && before != width_)

@@ -1,4 +1,5 @@
 // Pages: where they are and what is read to find them, where values are, and damage of them.
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "src/source/parquet/hybrid.hpp"
 #include "tests/project_path.hpp"
 #include "tests/source/parquet/read_file.hpp"
+#include "tests/source/parquet/thrift_text.hpp"
 
 namespace penstock {
 namespace {
@@ -287,6 +289,22 @@ TEST(ParquetDelta, DecodesTheSpecificationsNumbers) {
   std::vector<std::uint64_t> out(5);
   EXPECT_EQ(source::decode_delta_binary(bytes, out, {.file = "a"}), bytes.size());
   EXPECT_THAT(out, ElementsAre(1, 2, 3, 4, 5));
+}
+
+// As pyarrow 12 wrote them: the least difference is -4 as an unsigned integer of 32 bits.
+TEST(ParquetDelta, LengthsWhoseDifferencesOverflowAreThoseOf32Bits) {
+  std::string text = test::varint(128) + test::varint(4) + test::varint(3) + test::zigzag(3);
+  text += test::zigzag((std::int64_t{1} << 32) - 4) + std::string({8, 0, 0, 0});
+  text += std::string({4, 2}) + std::string(30, '\0') + "abcdefg";
+  const ParquetLeaf leaf{.path = "a", .type = source::ParquetType::byte_array};
+  const source::ParquetEncoded encoded{.encoding = source::ParquetEncoding::delta_length_byte_array,
+                                       .count = 3,
+                                       .bytes = std::as_bytes(std::span(text))};
+  const auto values = source::decode_parquet_values(leaf, encoded, {}, {.file = "a"});
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < values.count; ++i)
+    found.emplace_back(reinterpret_cast<const char*>(values[i].data()), values[i].size());
+  EXPECT_THAT(found, ElementsAre("abc", "def", "g"));
 }
 
 TEST(ParquetDelta, RefusesBlocksAndCountsThatCannotBe) {
