@@ -141,7 +141,7 @@ def test_columns_that_are_refused_say_why():
             ps.mds(FILES / name, **options, **IN_MEMORY)
 
     refused("'pickle' has the encoding 'pkl', and reading a pickle runs what is in it", "refused", columns=["pickle"])
-    refused("'pil' has the encoding 'pil', and its pixels are not encoded: write the column again with MDSWriter as png", "refused", columns=["x", "pil"])
+    refused("'pil' has the encoding 'pil', and its pixels are not encoded: write the column again as png", "refused", columns=["x", "pil"])
     assert len(ps.mds(FILES / "refused", columns="x", **IN_MEMORY)) == 3
     refused("expected no compression, or zstd, found 'gz'", "gzip")
     refused("has no column 'z'; its columns are data bytes, json json, label int32, text str", "texts", columns="z")
@@ -420,3 +420,85 @@ def test_a_folder_may_be_called_as_a_shard(tmp_path):
     assert len(ps.mds(tmp_path / "c.mds")) == 3
     with pytest.raises(ps.Error, match="found a shard, .*shard.00000.mds"):
         ps.mds(tmp_path / "c.mds" / "shard.00000.mds")
+
+
+# ---- LitData ----
+
+LITDATA = json.loads((FILES / "litdata.json").read_text()) if FILES.exists() else {}
+LITDATA_COLUMNS = ["image", "label", "text", "data", "score", "good", "reals", "tokens", "box.left",
+                   ps.MdsColumn("corners", "box.corners", dtype="int16", shape=(2, 3)),
+                   ps.MdsColumn("matrix", dtype="float64", shape=(None, 2))]
+
+
+def test_litdata_has_the_values_that_its_own_reader_has():
+    data = ps.mds(FILES / "litdata_of_dict", columns=LITDATA_COLUMNS, **IN_MEMORY)
+    assert {field.name: (str(field.dtype), field.shape) for field in data.fields} == {
+        "image": ("u8", (None,)), "label": ("i64", ()), "text": ("u8", (None,)), "data": ("u8", (None,)), "score": ("f64", ()),
+        "good": ("bool", ()), "reals": ("f32", (None,)), "tokens": ("i64", (None,)), "box.left": ("i64", ()),
+        "corners": ("i16", (2, 3)), "matrix": ("f64", (None, 2))}
+    rows = read(data, ragged=["image", "text", "data", "reals", "tokens", "matrix"])
+    assert len(rows) == len(LITDATA["litdata_of_dict"]) == 12
+    for row, wanted in zip(rows, LITDATA["litdata_of_dict"], strict=True):
+        assert bool(row["good"]) == wanted["good"]
+        wanted |= {"box.left": wanted["box"]["left"], "corners": wanted["box"]["corners"]}
+        for name, value in row.items():
+            if name != "good":
+                same(value, wanted[name], name)
+    assert data.labels().tolist() == [row["label"] for row in LITDATA["litdata_of_dict"]]
+    for row, wanted in zip(read(ps.mds(FILES / "litdata_of_tuple", **IN_MEMORY), ragged=["1.0"]), LITDATA["litdata_of_tuple"], strict=True):
+        assert [row["0"], row["1.0"].tobytes(), row["1.1"]] == [wanted[0], bytes.fromhex(wanted[1][0]["bytes"]), float.fromhex(wanted[1][1]["float"])]
+    tensors = ps.mds(FILES / "litdata_of_tensor", **IN_MEMORY)
+    for row, wanted in zip(read(tensors, ragged=["value"]), LITDATA["litdata_of_tensor"], strict=True):
+        same(row["value"], wanted, "value")
+    tokens = np.concatenate([row["value"] for row in read(tensors, ragged=["value"])])
+    packed = tensors.pack(16, field="value")
+    assert packed.packed.tokens == len(tokens)
+    found = np.concatenate([step["tokens"].numpy().ravel()[step["segment_ids"].numpy().ravel() > 0] for step in packed.batch(1).loader()])
+    assert sorted(found) == sorted(tokens)
+
+
+def litdata_index(folder, **config):
+    shutil.copytree(FILES / "litdata_of_dict", folder)
+    index = json.loads((folder / "index.json").read_text())
+    index["config"] |= config
+    (folder / "index.json").write_text(json.dumps(index))
+    return folder
+
+
+def test_what_is_not_read_of_litdata_is_refused_by_name(tmp_path):
+    def refuses(match, folder, **options):
+        with pytest.raises(ps.Error, match=match):
+            ps.mds(folder, **options)
+
+    refuses("'any' has the encoding 'pickle', and reading a pickle runs what is in it", FILES / "litdata_of_pickle")
+    assert len(ps.mds(FILES / "litdata_of_pickle", columns=["label"], **IN_MEMORY)) == 12
+    refuses('compression "zstd", which is not read here: write them again', litdata_index(tmp_path / "a", compression="zstd"))
+    refuses("the encryption {", litdata_index(tmp_path / "b", encryption={"algorithm": "fernet"}))
+    refuses("LitData's \"TokensLoader\"", litdata_index(tmp_path / "c", item_loader="TokensLoader"))
+    refuses("data_spec has 11 fields, and data_format 1", litdata_index(tmp_path / "d", data_format=["int"]))
+    refuses("data_spec to be a tree of fields", litdata_index(tmp_path / "e", data_spec="[1, 2]"))
+    refuses("'box.corners' has arrays, and its encoding, numpy, says no type", FILES / "litdata_of_dict", columns=["box.corners"])
+
+
+def test_litdata_that_was_cut_or_damaged(tmp_path):
+    folder = litdata_index(tmp_path / "a")
+    chunk = folder / "chunk-0-1.bin"
+    whole = chunk.read_bytes()
+    chunk.write_bytes(whole[:-1])
+    with pytest.raises(ps.Error, match="chunk-0-1.bin: its header says that it has .* bytes, and it has .*: the chunk is cut short"):
+        ps.mds(folder, columns=LITDATA_COLUMNS, **IN_MEMORY)
+    # A float has the size of one of 4 bytes, and the text takes the rest.
+    damaged = bytearray(whole)
+    begin = int.from_bytes(whole[4:8], "little")
+    order = ["image", "label", "text", "data", "score", "good", "reals", "tokens", "box.left", "box.corners", "matrix"]
+    for name, more in (("score", -4), ("text", 4)):
+        at = begin + 4 * order.index(name)
+        damaged[at:at + 4] = (int.from_bytes(damaged[at:at + 4], "little") + more).to_bytes(4, "little")
+    chunk.write_bytes(damaged)
+    data = ps.mds(folder, columns=["label", "score"], **IN_MEMORY)
+    loader = data.batch(12).loader(on_fault="mask", max_fault_rate=1)
+    step = next(loader)
+    fault, = loader.faults()
+    assert "column 'score'" in fault.reason and "expected f64 of 8 bytes, found 4" in fault.reason
+    assert [step["label"].numpy().tolist()[i] for i in range(12) if i != fault.row] == [
+        row["label"] for i, row in enumerate(LITDATA["litdata_of_dict"]) if i != fault.row]

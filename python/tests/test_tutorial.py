@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,7 @@ def test_the_programs_about_mds_run_as_they_are(tmp_path, monkeypatch, capsys, i
     monkeypatch.chdir(tmp_path)
     photo = next(images.rglob("*.jpg")).read_bytes()
     write_mds(tmp_path / "pets" / "train", [("x", "jpeg", None), ("y", "int", 8)], [[photo, bytes([i % 2, *[0] * 7])] for i in range(8)])
+    shutil.copytree(TUTORIAL.parents[1] / "tests/source/mds/files/litdata_of_dict", tmp_path / "boxes")
     text = (TUTORIAL.parent / "mds.md").read_text()
     names: dict[str, object] = {}
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)):

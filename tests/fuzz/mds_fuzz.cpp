@@ -27,17 +27,25 @@ void require(bool holds) {
 }
 
 MdsColumns columns_of(std::uint8_t which) {
-  static constexpr std::array<std::array<const char*, 3>, 5> kLayouts{{
-      {"bytes", "json", "str_int"},
-      {"int", "jpeg", "uint64"},
-      {"ndarray", "ndarray:int32", "ndarray:float16:2,3"},
-      {"jpegarray", "list[png]", "str_float"},
-      {"int8", "pkl", "ndarray:uint8"},
+  using ColumnType = MdsColumnType (*)(std::string name, std::string encoding);
+  struct Layout {
+    ColumnType type_of;
+    std::array<const char*, 3> encodings;
+  };
+  static constexpr std::array<Layout, 7> kLayouts{{
+      {mds_column_type, {"bytes", "json", "str_int"}},
+      {mds_column_type, {"int", "jpeg", "uint64"}},
+      {mds_column_type, {"ndarray", "ndarray:int32", "ndarray:float16:2,3"}},
+      {mds_column_type, {"jpegarray", "list[png]", "str_float"}},
+      {mds_column_type, {"int8", "pkl", "ndarray:uint8"}},
+      {litdata_column_type, {"numpy", "int", "no_header_tensor:17"}},
+      {litdata_column_type, {"tensor", "bool", "image:png"}},
   }};
+  const Layout& layout = kLayouts[which % kLayouts.size()];
   std::vector<MdsColumnType> columns;
-  for (const char* encoding : kLayouts[which % kLayouts.size()])
+  for (const char* encoding : layout.encodings)
     columns.push_back(
-        mds_column_type(std::string(1, static_cast<char>('a' + columns.size())), encoding));
+        layout.type_of(std::string(1, static_cast<char>('a' + columns.size())), encoding));
   return MdsColumns(std::move(columns));
 }
 

@@ -1,4 +1,4 @@
-// source/mds: rows of MDS data sets, as MosaicML's streaming writes them.
+// source/mds: rows of MDS data sets, as MosaicML's streaming writes them, and of LitData's.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace PENSTOCK_EXPORT penstock {
 
-/// One field of the rows, made of one column of an MDS data set.
+/// One field of the rows, made of one column of an MDS data set, or one value of LitData's.
 struct MdsColumn {
   std::string name;      ///< the field's name
   std::string column{};  ///< the column's name, "" for that of the field
@@ -74,6 +74,12 @@ namespace source {
 ///
 /// pkl, pil and list[pil] are refused by name, as are shards of the formats json and csv, and compressions other than zstd.
 ///
+/// A folder that litdata.optimize() wrote is read, too. Its columns are the values of a sample: "box.left" of a dict in a dict,
+/// "0" and "1" of a tuple, "value" where it is all there is. By the name of its serializer:
+/// - int, float, bool: i64, f64, bool []; str, text, json, bytes, jpeg, image: the bytes, u8 [?];
+/// - no_header_numpy, no_header_tensor: their type [?]; numpy, tensor: as ndarray, they need a `dtype`.
+/// Others are refused by name, and so is data that is compressed, encrypted, or written for another loader of LitData's.
+///
 /// The first opening reads the header of each shard, and where a field "label" is an integer each row's label, into an index,
 /// which is kept beside the shard. A row is then one read of its bytes; where some columns are left out, one or two reads of those
 /// that are needed. A shard that is compressed is decompressed as a whole into the cache folder at the first row that needs
@@ -87,7 +93,7 @@ namespace source {
 /// label the value of the field "label", if that is an integer. The fingerprint covers the columns, and the shards' names,
 /// decompressed sizes, hashes and the places of their rows, but neither the folders that they are in nor the values.
 ///
-/// Source  mosaicml/streaming: streaming/base/format/mds
+/// Source  mosaicml/streaming: streaming/base/format/mds; Lightning-AI/litData: streaming/serializers.py
 /// Shapes  as above, in the order of `columns`, or of index.json
 /// Units   about 7 bytes for a row, in memory and in the index
 /// Errors  std::invalid_argument  no folder, a column without a name, a name used twice, or a shape or dtype that does not fit

@@ -113,6 +113,80 @@ MdsColumnType mds_column_type(std::string name, std::string encoding) {
   return column;
 }
 
+// Numbers of types are those of LitData's constants.py.
+std::optional<DType> litdata_dtype(MdsArrayHead head, std::uint64_t number) noexcept {
+  constexpr std::array kNumpy{DType::i8,  DType::i16, DType::i32, DType::i64, DType::u8, DType::u16,
+                              DType::u32, DType::u64, DType::f16, DType::f32, DType::f64};
+  if (head == MdsArrayHead::litdata_numpy)
+    return number < kNumpy.size() ? std::optional(kNumpy[static_cast<std::size_t>(number)])
+                                  : std::nullopt;
+  switch (number) {
+    case 0:
+    case 1:
+      return DType::f32;
+    case 2:
+    case 3:
+      return DType::f64;
+    case 8:
+    case 9:
+      return DType::f16;
+    case 10:
+      return DType::bf16;
+    case 11:
+      return DType::u8;
+    case 12:
+      return DType::i8;
+    case 13:
+    case 14:
+      return DType::i16;
+    case 15:
+    case 16:
+      return DType::i32;
+    case 17:
+    case 18:
+      return DType::i64;
+    case 20:
+      return DType::u16;
+    default:
+      return std::nullopt;
+  }
+}
+
+MdsColumnType litdata_column_type(std::string name, std::string format) {
+  MdsColumnType column{.name = std::move(name), .encoding = std::move(format)};
+  const std::string_view text = column.encoding;
+  const std::string_view kind = text.substr(0, text.find(':'));
+  const auto number = [&](DType dtype) {
+    column.kind = MdsKind::number;
+    column.dtype = dtype;
+  };
+  if (text == "int") {
+    number(DType::i64);
+  } else if (text == "float") {
+    number(DType::f64);
+  } else if (text == "bool") {
+    number(DType::boolean);
+  } else if (text == "bytes" || text == "str" || text == "text" || text == "json") {
+    column.kind = MdsKind::bytes;
+  } else if (text == "jpeg" || kind == "image") {
+    column.kind = MdsKind::bytes;
+    column.is_image = true;
+  } else if (text == "numpy" || text == "tensor") {
+    column.kind = MdsKind::array;
+    column.head = text == "numpy" ? MdsArrayHead::litdata_numpy : MdsArrayHead::litdata_tensor;
+  } else if (kind == "no_header_numpy" || kind == "no_header_tensor") {
+    const std::string_view digits = text.substr(std::min(kind.size() + 1, text.size()));
+    std::uint64_t type = 0;
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), type);
+    if (error == std::errc{} && stop == digits.data() + digits.size())
+      column.dtype = litdata_dtype(
+          kind == "no_header_numpy" ? MdsArrayHead::litdata_numpy : MdsArrayHead::litdata_tensor,
+          type);
+    if (column.dtype) column.kind = MdsKind::bytes;
+  }
+  return column;
+}
+
 bool is_mds_integer(DType dtype) noexcept {
   return dtype != DType::boolean && dtype != DType::f16 && dtype != DType::bf16 &&
          dtype != DType::f32 && dtype != DType::f64;

@@ -24,12 +24,21 @@ enum class MdsKind : std::uint8_t {
   refused,       ///< pkl, pil and what is not known
 };
 
+/// What stands before the values of an array that says its own type or shape.
+enum class MdsArrayHead : std::uint8_t {
+  mds,
+  litdata_numpy,   ///< numbers of the type and of dimensions, and the extents, u32 each
+  litdata_tensor,  ///< the same, big-endian, with other numbers of types
+};
+
 /// One column as index.json describes it.
 struct MdsColumnType {
   std::string name;
   std::string encoding;
   MdsKind kind = MdsKind::refused;
-  std::optional<DType> dtype;  ///< of numbers and arrays; of these none where each row says its own
+  /// of numbers, arrays, and bytes that are an array; of arrays none where each row says its own
+  std::optional<DType> dtype;
+  MdsArrayHead head = MdsArrayHead::mds;
   std::optional<Shape> shape;  ///< of arrays; none where each row says its own
   bool is_image = false;       ///< jpeg or png
   std::size_t list_head = 0;   ///< of byte_list: bytes before the number of elements
@@ -38,6 +47,12 @@ struct MdsColumnType {
 
 /// By the name of an encoding, such as "ndarray:int32:3,4". The size is that which the encoding has.
 [[nodiscard]] MdsColumnType mds_column_type(std::string name, std::string encoding);
+
+/// By the name of a LitData serializer, such as "jpeg" or "no_header_numpy:9". Each row has the size of every value.
+[[nodiscard]] MdsColumnType litdata_column_type(std::string name, std::string format);
+
+/// The type whose number stands before an array of LitData's; none for one that is not read.
+[[nodiscard]] std::optional<DType> litdata_dtype(MdsArrayHead head, std::uint64_t number) noexcept;
 
 /// Whether numbers of this type are integers.
 [[nodiscard]] bool is_mds_integer(DType dtype) noexcept;

@@ -21,9 +21,11 @@ namespace {
     if (type.encoding == "pkl")
       return "reading a pickle runs what is in it: write the column again with MDSWriter as bytes, "
              "json or ndarray";
+    if (type.encoding == "pickle")
+      return "reading a pickle runs what is in it: write the data again as bytes, texts or arrays";
     if (type.encoding == "pil" || type.encoding == "list[pil]")
-      return "its pixels are not encoded: write the column again with MDSWriter as png or jpeg";
-    return "it is not read here: write the column again with MDSWriter in another encoding";
+      return "its pixels are not encoded: write the column again as png or jpeg";
+    return "it is not read here: write the column again in another encoding, such as bytes";
   }();
   throw Error(
       fmt::format("{}: the column '{}' has the encoding '{}', and {}; or name the columns "
@@ -58,14 +60,19 @@ DType dtype_for(const MdsColumnType& type, const std::optional<DType>& asked,
     case MdsKind::array:
       if (!asked && !type.dtype)
         throw Error(
-            fmt::format("{}: the column '{}' has arrays, and its encoding, ndarray, says no "
-                        "type: name one, as in MdsColumn(\"{}\", dtype=\"float32\")",
-                        file, core::printable(type.name), core::printable(type.name)));
+            fmt::format("{}: the column '{}' has arrays, and its encoding, {}, says no type: name "
+                        "one, as in MdsColumn(\"{}\", dtype=\"float32\")",
+                        file, core::printable(type.name), core::printable(type.encoding),
+                        core::printable(type.name)));
       if (asked && type.dtype && *asked != *type.dtype)
         refuse_argument(type, fmt::format("expected dtype to be {}, found {}", name_of(*type.dtype),
                                           name_of(*asked)));
       return asked ? *asked : *type.dtype;
     case MdsKind::bytes:
+      if (type.dtype && asked.value_or(*type.dtype) != *type.dtype)
+        refuse_argument(type, fmt::format("expected dtype to be {}, found {}", name_of(*type.dtype),
+                                          name_of(*asked)));
+      if (type.dtype) return *type.dtype;
       if (asked && type.encoding != "bytes")
         refuse_argument(type, "its values are no array; leave dtype out");
       if (asked == DType::boolean)
@@ -111,7 +118,7 @@ Shape shape_for_column(const MdsColumnType& type, const Shape& asked) {
 
 // A text, or an image, is bytes and no array of more dimensions.
 void require_flat_bytes(const MdsColumnType& type, const MdsColumn& column) {
-  if (type.kind == MdsKind::bytes && !column.dtype && column.shape.rank() > 1)
+  if (type.kind == MdsKind::bytes && !column.dtype && !type.dtype && column.shape.rank() > 1)
     refuse_argument(type, "bytes have one extent; name a dtype where they are an array");
 }
 

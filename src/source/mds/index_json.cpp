@@ -24,25 +24,12 @@ using core::Json;
 constexpr std::string_view kMdsIndexName = "index.json";
 constexpr std::uint64_t kMostShardBytes = UINT32_MAX;  // offsets are u32
 
-class MdsIndexReader {
- public:
-  MdsIndexReader(const std::string& file, const std::string& folder, MdsIndex& index)
+// What both kinds of index.json need.
+class IndexReader {
+ protected:
+  IndexReader(const std::string& file, const std::string& folder, MdsIndex& index)
       : file_(file), folder_(folder), index_(index) {}
 
-  void read(std::string_view text) {
-    // What lies deeper is left out: nothing of it is read, and messages show what is there.
-    constexpr int kDeepest = 16;
-    const Json all = Json::parse(
-        text, [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; }, false);
-    if (all.is_discarded() || !all.is_object()) fail("expected a JSON object, found other text");
-    require_version(all);
-    const Json& shards = member(all, "shards", "");
-    if (!shards.is_array())
-      fail(fmt::format("expected shards to be a list, found {}", shown(shards)));
-    for (std::size_t i = 0; i < shards.size(); ++i) add(shards[i], fmt::format("shard {}: ", i));
-  }
-
- private:
   [[noreturn]] void fail(const std::string& reason) const {
     throw Error(fmt::format("{}: {}", file_, core::printable(reason)));
   }
@@ -51,18 +38,9 @@ class MdsIndexReader {
   const Json& member(const Json& object, const char* key, const std::string& where) const {
     const auto found = object.find(key);
     if (found == object.end())
-      fail(fmt::format("{}expected '{}', as MosaicML's streaming writes it, found none", where,
-                       key));
+      fail(fmt::format("{}expected '{}', as MosaicML's streaming or LitData writes it, found none",
+                       where, key));
     return *found;
-  }
-
-  void require_version(const Json& object) const {
-    const Json& version = member(object, "version", "");
-    if (version != 2)
-      fail(
-          fmt::format("expected version 2 of MDS, found {}: write the data set again with "
-                      "streaming's MDSWriter",
-                      shown(version)));
   }
 
   std::uint64_t number(const Json& object, const char* key, const std::string& where) const {
@@ -80,20 +58,73 @@ class MdsIndexReader {
   }
 
   // Its name leads to nowhere but into the folder.
+  std::string name_of_file(const Json& value, std::string_view what,
+                           const std::string& where) const {
+    std::string name = text(value, what, where);
+    const std::filesystem::path path = name;
+    const bool leaves = name.empty() || name.ends_with('/') || path.is_absolute() ||
+                        name.find('\0') != std::string::npos ||
+                        std::ranges::find(path, "..") != path.end();
+    if (leaves)
+      fail(fmt::format("{}expected {} to be a file in the folder, found '{}'", where, what,
+                       core::valid_text(Json(name))));
+    return name;
+  }
+
+  void require_columns(std::vector<MdsColumnType> columns, const std::string& where) {
+    const std::span<const MdsColumnType> known = index_.columns.all();
+    const bool is_same = std::ranges::equal(known, columns, [](const auto& a, const auto& b) {
+      return a.name == b.name && a.encoding == b.encoding && a.size == b.size;
+    });
+    if (known.empty()) {
+      index_.columns = MdsColumns(std::move(columns));
+    } else if (!is_same) {
+      fail(
+          fmt::format("{}its columns are {}, and before it they are {}: shards of one data set "
+                      "must have the same columns; read the others as a data set of their own",
+                      where, describe_mds_columns(columns), describe_mds_columns(known)));
+    }
+  }
+
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
+  [[nodiscard]] MdsIndex& index() const noexcept { return index_; }
+
+ private:
+  const std::string& file_;
+  const std::string& folder_;
+  MdsIndex& index_;
+};
+
+class MdsIndexReader : IndexReader {
+ public:
+  MdsIndexReader(const std::string& file, const std::string& folder, MdsIndex& index)
+      : IndexReader(file, folder, index) {}
+
+  void read(const Json& all) {
+    require_version(all);
+    const Json& shards = member(all, "shards", "");
+    if (!shards.is_array())
+      fail(fmt::format("expected shards to be a list, found {}", shown(shards)));
+    for (std::size_t i = 0; i < shards.size(); ++i) add(shards[i], fmt::format("shard {}: ", i));
+  }
+
+ private:
+  void require_version(const Json& object) const {
+    const Json& version = member(object, "version", "");
+    if (version != 2)
+      fail(
+          fmt::format("expected version 2 of MDS, found {}: write the data set again with "
+                      "streaming's MDSWriter",
+                      shown(version)));
+  }
+
   MdsFile file_of(const Json& object, const char* key, const std::string& where) const {
     const Json& data = member(object, key, where);
     if (!data.is_object())
       fail(fmt::format("{}expected '{}' to be an object, found {}", where, key, shown(data)));
-    MdsFile file{.name = text(member(data, "basename", where), "a basename", where),
+    MdsFile file{.name = name_of_file(member(data, "basename", where), "a basename", where),
                  .bytes = number(data, "bytes", where),
                  .hashes = {}};
-    const std::filesystem::path path = file.name;
-    const bool leaves = file.name.empty() || file.name.ends_with('/') || path.is_absolute() ||
-                        file.name.find('\0') != std::string::npos ||
-                        std::ranges::find(path, "..") != path.end();
-    if (leaves)
-      fail(fmt::format("{}expected a basename to be a file in the folder, found '{}'", where,
-                       core::valid_text(Json(file.name))));
     if (const auto hashes = data.find("hashes"); hashes != data.end() && !hashes->empty())
       file.hashes = core::dump_json(*hashes);
     return file;
@@ -109,7 +140,7 @@ class MdsIndexReader {
                       "data set again with streaming's MDSWriter",
                       where, shown(format)));
     require_columns(columns_of(object, where), where);
-    MdsShard shard{.folder = folder_,
+    MdsShard shard{.folder = folder(),
                    .rows = number(object, "samples", where),
                    .raw = file_of(object, "raw_data", where),
                    .zipped = {}};
@@ -119,11 +150,11 @@ class MdsIndexReader {
     // A number of rows, and a place for each and one behind.
     constexpr std::uint64_t kPlace = sizeof(std::uint32_t);
     const std::uint64_t least =
-        (shard.rows + 2) * kPlace + shard.rows * index_.columns.least_bytes();
+        (shard.rows + 2) * kPlace + shard.rows * index().columns.least_bytes();
     if (shard.raw.bytes < least)
       fail(fmt::format("{}{} rows take {} bytes at least, and '{}' has {}", where, shard.rows,
                        least, shard.raw.name, shard.raw.bytes));
-    index_.shards.push_back(std::move(shard));
+    index().shards.push_back(std::move(shard));
   }
 
   MdsFile zipped_of(const Json& object, const Json& compression, const std::string& where) const {
@@ -174,25 +205,100 @@ class MdsIndexReader {
     }
     return columns;
   }
+};
 
-  void require_columns(std::vector<MdsColumnType> columns, const std::string& where) {
-    const std::span<const MdsColumnType> known = index_.columns.all();
-    const bool is_same = std::ranges::equal(known, columns, [](const auto& a, const auto& b) {
-      return a.name == b.name && a.encoding == b.encoding && a.size == b.size;
-    });
-    if (known.empty()) {
-      index_.columns = MdsColumns(std::move(columns));
-    } else if (!is_same) {
-      fail(
-          fmt::format("{}its columns are {}, and before it they are {}: shards of one data set "
-                      "must have the same columns; read the others as a data set of their own",
-                      where, describe_mds_columns(columns), describe_mds_columns(known)));
+// A pytree of LitData's: its leaves are the columns.
+class LitDataIndexReader : IndexReader {
+ public:
+  LitDataIndexReader(const std::string& file, const std::string& folder, MdsIndex& index)
+      : IndexReader(file, folder, index) {}
+
+  void read(const Json& all) {
+    const Json& config = member(all, "config", "");
+    if (!config.is_object())
+      fail(fmt::format("expected config to be an object, found {}", shown(config)));
+    require_plain(config);
+    require_columns(columns_of(config), "");
+    const Json& chunks = member(all, "chunks", "");
+    if (!chunks.is_array())
+      fail(fmt::format("expected chunks to be a list, found {}", shown(chunks)));
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const std::string where = fmt::format("chunk {}: ", i);
+      if (!chunks[i].is_object())
+        fail(fmt::format("{}expected an object, found {}", where, shown(chunks[i])));
+      index().shards.push_back(
+          {.folder = folder(),
+           .rows = number(chunks[i], "chunk_size", where),
+           // Its number of bytes leaves the header out in older versions.
+           .raw = {.name = name_of_file(member(chunks[i], "filename", where), "a filename", where),
+                   .bytes = 0,
+                   .hashes = {}},
+           .zipped = {}});
     }
   }
 
-  const std::string& file_;
-  const std::string& folder_;
-  MdsIndex& index_;
+ private:
+  void require_plain(const Json& config) const {
+    for (const char* key : {"compression", "ipc_compression", "encryption"}) {
+      const auto found = config.find(key);
+      if (found == config.end() || found->is_null()) continue;
+      fail(
+          fmt::format("its chunks have the {} {}, which is not read here: write them again with "
+                      "litdata.optimize without it, or read them by penstock.from_dataset of a "
+                      "litdata.StreamingDataset",
+                      key, shown(*found)));
+    }
+    const auto loader = config.find("item_loader");
+    if (loader == config.end() || loader->is_null() || *loader == "PyTreeLoader") return;
+    fail(
+        fmt::format("its chunks were written for LitData's {}, which is not read here: read "
+                    "Parquet with parquet(), and other data by penstock.from_dataset of a "
+                    "litdata.StreamingDataset",
+                    shown(*loader)));
+  }
+
+  std::vector<MdsColumnType> columns_of(const Json& config) const {
+    const Json& formats = member(config, "data_format", "");
+    if (!formats.is_array() || formats.empty())
+      fail(fmt::format("expected data_format to be a list of 1 or more, found {}", shown(formats)));
+    std::vector<std::string> names;
+    const Json spec =
+        Json::parse(text(member(config, "data_spec", ""), "data_spec", ""), nullptr, false);
+    if (!spec.is_array() || spec.size() != 2)
+      fail(fmt::format("expected data_spec to be a tree of fields, found {}", shown(spec)));
+    add_names(spec[1], "", names);
+    if (names.size() != formats.size())
+      fail(
+          fmt::format("data_spec has {} fields, and data_format {}", names.size(), formats.size()));
+    std::vector<MdsColumnType> columns;
+    std::set<std::string_view> seen;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (!seen.insert(names[i]).second) fail(fmt::format("two fields are called '{}'", names[i]));
+      columns.push_back(litdata_column_type(names[i], text(formats[i], "a format", "")));
+    }
+    return columns;
+  }
+
+  // "box.left" and so on; elements of lists and tuples have their numbers as names, and a single value is "value".
+  void add_names(const Json& tree, const std::string& name, std::vector<std::string>& names) const {
+    if (!tree.is_object() || !tree.contains("children_spec") || !tree["children_spec"].is_array())
+      fail(fmt::format("expected data_spec to be a tree of fields, found {}", shown(tree)));
+    const Json& children = tree["children_spec"];
+    const auto type = tree.find("type");
+    if (type == tree.end() || type->is_null()) {
+      names.push_back(name.empty() ? "value" : name);
+      return;
+    }
+    Json keys;
+    if (const auto context = tree.find("context"); context != tree.end() && context->is_string())
+      keys = Json::parse(context->get<std::string>(), nullptr, false);
+    const bool has_keys = keys.is_array() && keys.size() == children.size();
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const std::string key =
+          has_keys && keys[i].is_string() ? keys[i].get<std::string>() : fmt::to_string(i);
+      add_names(children[i], name.empty() ? key : name + "." + key, names);
+    }
+  }
 };
 
 // What lies there may be the folders of several splits.
@@ -214,7 +320,16 @@ std::string split_in(const std::string& folder) {
 
 void read_mds_index(std::string_view text, const std::string& file, const std::string& folder,
                     MdsIndex& index) {
-  MdsIndexReader(file, folder, index).read(text);
+  // What lies deeper is left out: nothing of it is read, and messages show what is there.
+  constexpr int kDeepest = 16;
+  const Json all = Json::parse(
+      text, [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; }, false);
+  if (all.is_discarded() || !all.is_object())
+    throw Error(fmt::format("{}: expected a JSON object, found other text", file));
+  if (all.contains("chunks"))
+    LitDataIndexReader(file, folder, index).read(all);
+  else
+    MdsIndexReader(file, folder, index).read(all);
 }
 
 MdsIndex open_mds_indexes(std::span<const std::string> folders, const storage::Storage& storage) {

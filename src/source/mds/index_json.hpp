@@ -17,9 +17,9 @@ namespace penstock::source {
 
 /// A file of a shard.
 struct MdsFile {
-  std::string name;  ///< in the folder of index.json, or in one below it
-  std::uint64_t bytes = 0;
-  std::string hashes;  ///< JSON, as it stands there
+  std::string name;         ///< in the folder of index.json, or in one below it
+  std::uint64_t bytes = 0;  ///< 0: the index does not say it
+  std::string hashes;       ///< JSON, as it stands there
 };
 
 struct MdsShard {

@@ -42,7 +42,8 @@ std::vector<std::string> paths_of_shards(const MdsIndex& index) {
 }
 
 // One kind of shard after the other: compressed ones have another kind of index.
-std::vector<ShardIndex> open_shards(const MdsIndex& index, const std::vector<std::string>& paths,
+// Shards whose sizes index.json does not say get them.
+std::vector<ShardIndex> open_shards(MdsIndex& index, const std::vector<std::string>& paths,
                                     const std::vector<std::string>& labels,
                                     const IndexOptions& options, const storage::Storage& storage) {
   std::vector<std::optional<ShardIndex>> opened(paths.size());
@@ -71,8 +72,9 @@ std::vector<ShardIndex> open_shards(const MdsIndex& index, const std::vector<std
   }
   std::vector<ShardIndex> indexes;
   for (std::size_t i = 0; i < opened.size(); ++i) {
-    const MdsShard& shard = index.shards[i];
+    MdsShard& shard = index.shards[i];
     const bool is_zipped = paths[i] != shard.raw_path();
+    if (shard.raw.bytes == 0) shard.raw.bytes = opened[i]->stamp().bytes;
     source::require_mds_size(paths[i], is_zipped ? shard.zipped->bytes : shard.raw.bytes,
                              opened[i]->stamp().bytes);
     if (opened[i]->records() != shard.rows)

@@ -37,6 +37,12 @@ Result<void> set_number(const MdsField& field, const MdsColumnType& type,
     if (!real) return unlike_number(value, "a number");
     put(*real);
   } else if (field.kind == MdsKind::number && field.spec.dtype == type.dtype) {
+    const std::size_t each = size_of(*type.dtype);
+    if (value.size() != each)
+      return unfit_value(fmt::format("expected {} of {} bytes, found {}", name_of(*type.dtype),
+                                     each, value.size()));
+    if (type.dtype == DType::boolean && value[0] > std::byte{1})
+      return unlike_number(value, "a bool, 0 or 1");
     std::ranges::copy(value, out->data());
   } else {
     const auto integer = mds_integer(type, value);

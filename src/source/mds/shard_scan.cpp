@@ -109,9 +109,15 @@ class MdsShardScan {
                const MdsColumns& columns)
       : bytes_(bytes), path_(path), shard_(shard), columns_(columns) {}
 
-  ScannedShard run(std::span<const std::string> labels) {
+  // With `is_end_known`, the last row ends where the shard does.
+  ScannedShard run(std::span<const std::string> labels, bool is_end_known) {
     ScannedShard scanned{.records = shard_.rows, .contents = {}};
-    read_places(scanned.contents);
+    const std::uint64_t end = read_places(scanned.contents);
+    if (is_end_known && end != shard_.raw.bytes)
+      throw Error(
+          fmt::format("{}: its header says that it has {} bytes, and it has {}: the chunk is cut "
+                      "short, or is of another data set; copy it again",
+                      path_, end, shard_.raw.bytes));
     for (const std::string& label : labels) add_wanted(label);
     if (!wanted_.empty()) read_wanted(scanned.contents);
     for (Wanted& wanted : wanted_) scanned.contents.labels.push_back(std::move(wanted.labels));
@@ -130,8 +136,8 @@ class MdsShardScan {
         fmt::format("{}: {}: the shard is damaged, or is not that of index.json", path_, reason));
   }
 
-  // Piece by piece, so that they take memory as they are there.
-  void read_places(ShardContents& contents) {
+  // Piece by piece, so that they take memory as they are there. Where the last row ends.
+  std::uint64_t read_places(ShardContents& contents) {
     constexpr std::uint64_t kAtOnce = 16384;
     std::optional<std::uint64_t> begin;
     for (std::uint64_t done = 0; done < shard_.rows + 2;) {
@@ -148,6 +154,7 @@ class MdsShardScan {
       done += count;
     }
     if (contents.damages.empty()) contents.first_member_ends.clear();
+    return begin.value_or(0);
   }
 
   void require_rows(std::span<const std::byte> header) const {
@@ -271,7 +278,7 @@ std::string name_of_mds_lengths(const std::string& column, DType elements) {
 }
 
 void require_mds_size(const std::string& path, std::uint64_t expected, std::uint64_t found) {
-  if (found != expected)
+  if (expected != 0 && found != expected)
     throw Error(
         fmt::format("{}: expected {} bytes, as index.json says, found {}: the shard is cut "
                     "short, or is of another data set; copy it again",
@@ -283,13 +290,15 @@ ScannedShard scan_mds_shard(const storage::StoredFile& file, const std::string& 
                             std::span<const std::string> labels) {
   const bool is_zipped = path != shard.raw_path();
   require_mds_size(path, is_zipped ? shard.zipped->bytes : shard.raw.bytes, file.stamp().bytes);
+  MdsShard whole = shard;
+  if (whole.raw.bytes == 0) whole.raw.bytes = file.stamp().bytes;
   std::unique_ptr<MdsBytes> bytes;
   if (is_zipped)
     bytes = std::make_unique<ZippedMdsBytes>(file, path);
   else
     bytes = std::make_unique<RawMdsBytes>(file, path, shard.rows);
   try {
-    return MdsShardScan(*bytes, path, shard, columns).run(labels);
+    return MdsShardScan(*bytes, path, whole, columns).run(labels, shard.raw.bytes == 0);
   } catch (const MdsDamage& damage) {
     throw_table_error(damage.fault());
   }

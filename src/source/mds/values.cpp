@@ -82,6 +82,31 @@ std::uint64_t load_extent(std::span<const std::byte> bytes, std::size_t width) n
   return extent;
 }
 
+std::uint32_t take_number(MdsArrayHead head, std::span<const std::byte>& rest) noexcept {
+  const auto number = load_little_endian<std::uint32_t>(rest);
+  rest = rest.subspan(sizeof number);
+  if (head != MdsArrayHead::litdata_tensor) return number;
+  return number >> 24 | (number >> 8 & 0xFF00) | (number << 8 & 0xFF0000) | number << 24;
+}
+
+// The type and the extents of an array of LitData's, and the rest of its bytes.
+Result<MdsArray> take_litdata_head(MdsArrayHead head, std::span<const std::byte> rest) {
+  if (rest.size() < 2 * sizeof(std::uint32_t))
+    return bad_value("the array ends before its type and shape");
+  const std::uint32_t type = take_number(head, rest);
+  const auto dtype = litdata_dtype(head, type);
+  if (!dtype) return bad_value(fmt::format("{} is no type of an array that is read here", type));
+  const std::uint32_t rank = take_number(head, rest);
+  if (rank > Shape::kMaxRank)
+    return bad_value(fmt::format("the array has {} dimensions, and {} are the most that are read",
+                                 rank, Shape::kMaxRank));
+  if (rest.size() < rank * sizeof(std::uint32_t))
+    return bad_value("the array ends within its shape");
+  std::array<std::int64_t, Shape::kMaxRank> extents{};
+  for (std::size_t i = 0; i < rank; ++i) extents[i] = take_number(head, rest);
+  return MdsArray{*dtype, Shape(std::span<const std::int64_t>(extents.data(), rank)), rest};
+}
+
 // The extents of an array, and the rest of its bytes.
 Result<Shape> take_shape(std::span<const std::byte>& rest) {
   if (rest.empty()) return bad_value("the array ends before its shape");
@@ -133,7 +158,13 @@ Result<MdsArray> read_mds_array(const MdsColumnType& column, std::span<const std
   MdsArray array;
   std::span<const std::byte> rest = value;
   std::optional<DType> dtype = column.dtype;
-  if (!dtype) {
+  if (column.head != MdsArrayHead::mds) {
+    auto found = take_litdata_head(column.head, value);
+    if (!found) return std::move(found.fault());
+    dtype = found->dtype;
+    array.shape = found->shape;
+    rest = found->values;
+  } else if (!dtype) {
     if (rest.empty()) return bad_value("the array ends before its type");
     const auto code = std::to_integer<std::uint8_t>(rest[0]);
     dtype = dtype_of_code(code);
@@ -143,7 +174,7 @@ Result<MdsArray> read_mds_array(const MdsColumnType& column, std::span<const std
   array.dtype = *dtype;
   if (column.shape) {
     array.shape = *column.shape;
-  } else {
+  } else if (column.head == MdsArrayHead::mds) {
     Result<Shape> shape = take_shape(rest);
     if (!shape) return std::move(shape.fault());
     array.shape = *shape;
@@ -189,6 +220,12 @@ std::optional<std::uint64_t> mds_length(const MdsColumnType& column, std::uint64
   if (column.kind == MdsKind::bytes)
     return bytes % each == 0 ? std::optional(bytes / each) : std::nullopt;
   if (column.kind != MdsKind::array || column.shape) return std::nullopt;
+  if (column.head != MdsArrayHead::mds) {
+    // Of one dimension.
+    constexpr std::uint64_t kHead = 3 * sizeof(std::uint32_t);
+    return bytes >= kHead && (bytes - kHead) % each == 0 ? std::optional((bytes - kHead) / each)
+                                                         : std::nullopt;
+  }
   // Its extent is written in as few bytes as it fits: of these sizes of a head one gives such an extent.
   const std::uint64_t before = column.dtype ? 1 : 2;
   for (unsigned code = 0; code < 4; ++code) {
