@@ -101,7 +101,8 @@ namespace source {
 /// A value in an uncompressed page of texts or bytes, which is how Hugging Face writes images, is one read of its own bytes.
 /// Of all other pages the whole is read, decompressed and decoded at the first row that needs it, and kept within
 /// page_cache_bytes: rows in their order, or a table that fits, decode each page once. Under a full shuffle of a table that
-/// is much larger, each row decodes its page again.
+/// is much larger, each row decodes its page again, but for large texts or bytes compressed by Snappy, of which a page that
+/// was decoded once, or its dictionary, is decompressed in the parts that have the row's value.
 ///
 /// What the index says of a row, lengths and labels, is compared with the file when the row is read: where they differ the
 /// row is a fault. So is one that is null where a value is required, or whose page is damaged; no other row moves.
