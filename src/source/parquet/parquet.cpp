@@ -436,8 +436,13 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
   const source::ParquetFooter footer = source::read_first_footer(paths.front(), *storage);
   std::vector<ParquetField> fields =
       source::resolve_parquet_columns(footer.schema, options.columns, paths.front());
-  source::IndexRecipe recipe{
-      .kind = source::ShardKind::parquet, .labels = {}, .scan = source::scan_parquet};
+  const std::size_t threads = source::threads_in_shard(options.index, paths.size());
+  source::IndexRecipe recipe{.kind = source::ShardKind::parquet,
+                             .labels = {},
+                             .scan = [&](const storage::StoredFile& file, const std::string& path,
+                                         std::span<const std::string> labels) {
+                               return source::scan_parquet(file, path, labels, threads);
+                             }};
   for (const ParquetField& field : fields)
     if (field.is_label()) recipe.labels.push_back(source::name_of_integers(field.column.column));
   // The lengths of lists are known only once they were counted.
