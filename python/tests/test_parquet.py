@@ -515,10 +515,28 @@ def test_what_cannot_be_decompressed_is_refused_at_once(tmp_path, codec):
     assert [row["y"] for row in read(ps.parquet(tmp_path / "a.parquet", columns=["y"]))] == [1, 2]
 
 
-def test_blocks_of_snappy_need_no_more_of_the_budget_than_a_page(tmp_path):
+def test_values_of_a_dictionary_that_pyarrow_writes_are_decompressed_alone(tmp_path):
+    random = np.random.default_rng(1)
+    images = [random.bytes(int(size)) for size in random.integers(40_000, 200_000, 64)]
+    texts = [None if random.random() < 0.1 else images[int(random.integers(64))] for _ in range(100)]
+    pq.write_table(pa.table({"x": texts}), tmp_path / "t.parquet", row_group_size=50)
+    chunk = pq.ParquetFile(tmp_path / "t.parquet").metadata.row_group(0).column(0)
+    assert chunk.has_dictionary_page and chunk.compression == "SNAPPY"
+    columns = [ps.TableColumn("x", required=False)]
+    plan = ps.parquet(tmp_path / "t.parquet", columns=columns, page_cache_bytes=0).map(ps.pad("x", 200_000)).shuffle(seed=1).batch(1)
+    loader = plan.repeat(2).loader(threads=1)
+    rows = [(step["x"].numpy().tobytes(), step.samples[0].number) for step in loader]
+    assert all(found == (texts[number] or b"").ljust(200_000, b"\0") for found, number in rows)
+    # The two dictionaries once, and of each row its blocks: as wholes they were read some 100 times.
+    assert loader.stats().bytes_read < 2 * chunk.total_compressed_size + 2 * 100 * 300_000
+
+
+@pytest.mark.parametrize("use_dictionary", [False, True])
+def test_blocks_of_snappy_need_no_more_of_the_budget_than_a_page(tmp_path, use_dictionary):
     random = np.random.default_rng(1)
     texts = [random.bytes(2_000_000) for _ in range(6)]
-    pq.write_table(pa.table({"x": texts}), tmp_path / "t.parquet", compression="snappy", use_dictionary=False, row_group_size=3)
+    pq.write_table(pa.table({"x": texts}), tmp_path / "t.parquet", compression="snappy", use_dictionary=use_dictionary,
+                   row_group_size=3)
     plan = ps.parquet(tmp_path / "t.parquet", page_cache_bytes=0).map(ps.pad("x", 2_000_000)).batch(1).repeat(3)
 
     def epochs(budget):

@@ -101,8 +101,9 @@ namespace source {
 /// A value in an uncompressed page of texts or bytes, which is how Hugging Face writes images, is one read of its own bytes.
 /// Of all other pages the whole is read, decompressed and decoded at the first row that needs it, and kept within
 /// page_cache_bytes: rows in their order, or a table that fits, decode each page once. Under a full shuffle of a table that
-/// is much larger, each row decodes its page again, except for large values and numbers in Snappy or uncompressed pages, which
-/// are read alone from then on.
+/// is much larger, each row decodes its page again, but for large texts or bytes compressed by Snappy, and numbers that are
+/// uncompressed or compressed by Snappy: of a page that was decoded once, or its dictionary, the parts that have the row's values
+/// are decompressed alone.
 ///
 /// What the index says of a row, lengths and labels, is compared with the file when the row is read: where they differ the
 /// row is a fault. So is one that is null where a value is required, or whose page is damaged; no other row moves.

@@ -30,16 +30,16 @@ ParquetCellReader::ParquetCellReader(const ShardSet& shards,
       page_bytes_(options.page_cache_bytes - options.page_cache_bytes / 4),
       pages_(page_bytes_),
       dictionaries_(options.page_cache_bytes / 4),
-      blocks_(kBlocksBytes),
+      in_blocks_(kBlocksBytes),
       numbers_(kNumbersBytes),
       damage_(kDamageBytes) {}
 
-std::shared_ptr<const SnappyBlocks> ParquetCellReader::find_blocks(const ParquetCellPlace& at,
-                                                                   std::uint64_t page) const {
+std::shared_ptr<const SnappyRows> ParquetCellReader::find_in_blocks(const ParquetCellPlace& at,
+                                                                    std::uint64_t page) const {
   if (files_[at.shard].chunk(at.field, at.place.group).codec != ParquetCodec::snappy)
     return nullptr;
-  auto blocks = blocks_.peek({at.shard, page});
-  return blocks == nullptr || pages_.peek({at.shard, page}) != nullptr ? nullptr : blocks;
+  auto rows = in_blocks_.peek({at.shard, page});
+  return rows == nullptr || pages_.peek({at.shard, page}) != nullptr ? nullptr : rows;
 }
 
 Result<ParquetCell> ParquetCellReader::read(const ParquetCellPlace& at, std::uint64_t number,
@@ -116,7 +116,7 @@ Result<ParquetCell::Part> ParquetCellReader::part_at(const ParquetCellPlace& at,
     dictionary = *found;
   }
   auto values = read_page_numbers(
-      *numbers, *range, dictionary.get(),
+      *numbers, *range, dictionary == nullptr ? nullptr : &dictionary->values,
       [&](std::uint64_t offset, std::span<std::byte> into) {
         return shards_.read(at.shard, offset, into);
       },
@@ -165,24 +165,29 @@ Result<ParquetCellReader::DecodedPtr<ParquetPageRows>> ParquetCellReader::decode
   if (!bytes) return std::move(bytes.fault());
   const std::shared_ptr<const std::byte[]> stored = *bytes;
   const ParquetChunk& chunk = file.chunk(at.field, at.place.group);
-  auto rows = decode_indexed_page(file.leaf(at.field), chunk, page, std::move(*bytes),
-                                  dictionary.get(), shards_.path(at.shard));
+  auto rows =
+      decode_indexed_page(file.leaf(at.field), chunk, page, std::move(*bytes),
+                          dictionary ? &dictionary->values : nullptr, shards_.path(at.shard));
   if (rows && rows->values().width != file.field(at.field).file_width)
     rows = TableRow::fault(
         page.begin,
         fmt::format("a page has values of {} bytes, and its column of {}: the file {}",
                     rows->values().width, file.field(at.field).file_width, kDamagedOrChanged));
   if (!rows) return decoded(std::move(rows));
-  keep_numbers(at, number, {stored.get(), static_cast<std::size_t>(page.bytes)}, *rows);
-  auto blocks = find_snappy_blocks(file.leaf(at.field), chunk, page,
-                                   {stored.get(), static_cast<std::size_t>(page.bytes)}, *rows);
+  const std::span<const std::byte> all(stored.get(), static_cast<std::size_t>(page.bytes));
+  keep_numbers(at, number, all, *rows);
+  auto blocks = rows->values().is_shared
+                    ? dictionary->blocks
+                    : find_snappy_blocks(file.leaf(at.field), chunk, page, all, rows->values());
   if (blocks)
-    (void)blocks_.get(
+    (void)in_blocks_.get(
         {at.shard, number},
-        [&]() -> Result<std::shared_ptr<const SnappyBlocks>> {
-          return std::make_shared<const SnappyBlocks>(std::move(*blocks));
+        [&]() -> Result<std::shared_ptr<const SnappyRows>> {
+          return std::make_shared<const SnappyRows>(snappy_rows(std::move(blocks), *rows));
         },
-        [](const SnappyBlocks& kept) -> CachedBytes { return {kept.memory_bytes()}; });
+        [](const SnappyRows& kept) -> CachedBytes {
+          return {kept.memory_bytes(), kept.blocks.get(), kept.blocks->memory_bytes()};
+        });
   return decoded(std::move(rows));
 }
 
@@ -207,19 +212,24 @@ Result<ParquetCellReader::DictionaryPtr> ParquetCellReader::dictionary_at(
     const ParquetCellPlace& at, std::uint64_t number, Record& record) const {
   const auto found = dictionaries_.get(
       {at.shard, number},
-      [&]() -> Result<DecodedPtr<ParquetValues>> {
+      [&]() -> Result<DecodedPtr<Dictionary>> {
         const ParquetTableFile& file = files_[at.shard];
+        const ParquetLeaf& leaf = file.leaf(at.field);
+        const ParquetChunk& chunk = file.chunk(at.field, at.place.group);
         const IndexedPage page = shards_.index(at.shard).page(number);
         auto bytes = read_page(at, page, record);
         if (!bytes) return std::move(bytes.fault());
-        return decoded(decode_indexed_dictionary(
-            file.leaf(at.field), file.chunk(at.field, at.place.group), page,
-            {bytes->get(), static_cast<std::size_t>(page.bytes)}, shards_.path(at.shard)));
+        const std::span<const std::byte> all(bytes->get(), static_cast<std::size_t>(page.bytes));
+        auto values = decode_indexed_dictionary(leaf, chunk, page, all, shards_.path(at.shard));
+        if (!values) return decoded(Result<Dictionary>(std::move(values.fault())));
+        auto blocks = find_snappy_blocks(leaf, chunk, page, all, *values);
+        return decoded(Result<Dictionary>(Dictionary{std::move(*values), std::move(blocks)}));
       },
-      [](const Decoded<ParquetValues>& dictionary) -> CachedBytes {
+      [](const Decoded<Dictionary>& dictionary) -> CachedBytes {
         if (!dictionary.value) return {bytes_of_fault(dictionary.fault)};
-        const ParquetValues& values = *dictionary.value;
-        return {values.bytes.size() + values.slices.size() * sizeof(ParquetSlice)};
+        const auto& [values, blocks] = *dictionary.value;
+        return {values.bytes.size() + values.slices.size() * sizeof(ParquetSlice) +
+                (blocks ? blocks->memory_bytes() : 0)};
       });
   if (!found) return found.fault();
   if (!(*found)->value) return (*found)->fault;

@@ -46,10 +46,10 @@ class ParquetCellReader {
   /// Errors  a fault  a page is damaged or missing, or a list has more than options.max_record_bytes
   [[nodiscard]] Result<ParquetCell> read(const ParquetCellPlace& at, std::uint64_t page,
                                          Record& record) const;
-  /// Where a row's value lies in the blocks of its page, if the page is not in memory, and was before: its value can be read
-  /// without the rest of it. Null otherwise.
-  [[nodiscard]] std::shared_ptr<const SnappyBlocks> find_blocks(const ParquetCellPlace& at,
-                                                                std::uint64_t page) const;
+  /// Where the values of a page's rows lie in blocks, if the page is not in memory, and was before: a value can be read without
+  /// the rest of the page, or of its dictionary. Null otherwise.
+  [[nodiscard]] std::shared_ptr<const SnappyRows> find_in_blocks(const ParquetCellPlace& at,
+                                                                 std::uint64_t page) const;
   /// Why the index has no page for a row, or for what it goes on with. The column's pages are looked at again, once for all
   /// rows of a row group.
   [[nodiscard]] Fault missing_page(const ParquetCellPlace& at) const;
@@ -58,7 +58,11 @@ class ParquetCellReader {
   template <class T>
   using DecodedPtr = std::shared_ptr<const Decoded<T>>;
   using PagePtr = std::shared_ptr<const ParquetPageRows>;
-  using DictionaryPtr = std::shared_ptr<const ParquetValues>;
+  struct Dictionary {
+    ParquetValues values;
+    std::shared_ptr<const SnappyBlocks> blocks;  // null: it is read as a whole
+  };
+  using DictionaryPtr = std::shared_ptr<const Dictionary>;
 
   [[nodiscard]] Result<std::shared_ptr<const std::byte[]>> read_page(const ParquetCellPlace& at,
                                                                      const IndexedPage& page,
@@ -81,8 +85,8 @@ class ParquetCellReader {
   std::uint64_t max_record_bytes_;
   std::uint64_t page_bytes_;
   mutable PageCache<Decoded<ParquetPageRows>> pages_;  // of page_bytes_
-  mutable PageCache<Decoded<ParquetValues>> dictionaries_;
-  mutable PageCache<SnappyBlocks> blocks_;             // of pages that were decoded
+  mutable PageCache<Decoded<Dictionary>> dictionaries_;
+  mutable PageCache<SnappyRows> in_blocks_;            // of pages that were decoded
   mutable PageCache<PageNumbers> numbers_;             // as these
   mutable std::atomic<std::uint64_t> part_reads_ = 0;  // by part_at()
   mutable PageCache<Fault> damage_;                    // of the column chunks that have some

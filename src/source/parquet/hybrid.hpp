@@ -4,8 +4,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include <fmt/format.h>
@@ -37,6 +39,44 @@ namespace penstock::source {
   return width == 64 ? value : value & ((std::uint64_t{1} << width) - 1);
 }
 
+/// Fills `out` with numbers of `width` bits, one behind the other, which lie within `bytes`; T can hold them. Returns the
+/// largest.
+template <class T>
+std::uint64_t unpack_bits(std::span<const std::byte> bytes, unsigned width, std::span<T> out) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  constexpr unsigned kWidest = 32;
+  std::uint64_t largest = 0;
+  std::size_t done = 0;
+  // Eight numbers take `width` bytes.
+  if (sizeof(T) == 1 && width == 1) {
+    for (; done + 8 <= out.size(); done += 8) {
+      // Bit k of the byte in byte k, then 1 where it is set.
+      std::uint64_t word = std::to_integer<std::uint64_t>(bytes[done / 8]) * 0x0101010101010101U;
+      word = ((word & 0x8040201008040201U) + 0x7F7F7F7F7F7F7F7FU) >> 7 & 0x0101010101010101U;
+      std::memcpy(out.data() + done, &word, sizeof word);
+      largest |= word != 0 ? 1 : 0;
+    }
+  } else if (width <= kWidest) {
+    const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
+    for (; done + 8 <= out.size() && done / 8 * width + width + kWord <= bytes.size(); done += 8) {
+      const std::byte* const from = bytes.data() + done / 8 * width;
+      for (unsigned k = 0; k < 8; ++k) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, from + k * width / 8, sizeof word);
+        const std::uint64_t value = word >> (k * width % 8) & mask;
+        out[done + k] = static_cast<T>(value);
+        largest = std::max(largest, value);
+      }
+    }
+  }
+  for (; done < out.size(); ++done) {
+    const std::uint64_t value = bits_at(bytes, std::uint64_t{done} * width, width);
+    out[done] = static_cast<T>(value);
+    largest = std::max(largest, value);
+  }
+  return largest;
+}
+
 /// The numbers of one ULEB128 at `at`, which advances.
 ///
 /// Errors  DataError  it ends outside, or has more than 64 bits
@@ -54,13 +94,13 @@ namespace penstock::source {
 
 /// A run of equal numbers, or of bit-packed ones.
 struct HybridRun {
-  std::uint64_t count =
-      0;  ///< of bit-packed numbers, a multiple of 8, which may be more than there are
+  /// of bit-packed numbers, a multiple of 8, which may be more than there are
+  std::uint64_t count = 0;
   bool is_packed = false;
   std::uint32_t value = 0;  ///< of each, unless they are packed
 };
 
-/// The run whose header is at `at`, which advances to its packed numbers, or behind the run.
+/// The run whose header is at `at`, which advances to its packed numbers, or behind the run. A number has at most 32 bits.
 ///
 /// Errors  DataError  the bytes end before
 [[nodiscard]] inline HybridRun read_hybrid_run(std::span<const std::byte> bytes, std::size_t& at,
@@ -79,69 +119,89 @@ struct HybridRun {
   return run;
 }
 
-/// Fills `out` with packed numbers of `width` bits, at most 32, from position `bit` on, all of which lie within `bytes`.
-/// Returns the largest.
-template <class T>
-[[nodiscard]] std::uint32_t unpack_bits(std::span<const std::byte> bytes, std::uint64_t bit,
-                                        unsigned width, std::span<T> out) noexcept {
-  std::uint32_t most = 0;
-  std::size_t done = 0;
-  const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
-  for (; done < out.size() && bit / 8 + sizeof(std::uint64_t) <= bytes.size(); ++done) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + bit / 8, sizeof word);
-    const auto value = static_cast<std::uint32_t>(word >> bit % 8 & mask);
-    most = std::max(most, value);
-    out[done] = static_cast<T>(value);
-    bit += width;
-  }
-  for (; done < out.size(); ++done) {
-    const auto value = static_cast<std::uint32_t>(bits_at(bytes, bit, width));
-    most = std::max(most, value);
-    out[done] = static_cast<T>(value);
-    bit += width;
-  }
-  return most;
-}
-
-/// Fills `out` with numbers of `width` bits, at most 32, each of at most `most`.
+/// Decodes `count` numbers of `width` bits, at most 32, which T can hold, each of at most `most`. room(n) is where the next go, n of them or
+/// fewer, but in eights; use(numbers) is called when they are there.
 ///
 /// Errors  DataError  the bytes hold fewer, or larger ones
-template <class T>
-void decode_hybrid(std::span<const std::byte> bytes, unsigned width, std::uint32_t most,
-                   std::span<T> out, const ParquetOrigin& origin) {
+template <class T, class Room, class Use>
+void decode_hybrid_in_parts(std::span<const std::byte> bytes, unsigned width, std::uint32_t most,
+                            std::uint64_t count, const ParquetOrigin& origin, const Room& room,
+                            const Use& use) {
   std::size_t at = 0;
-  std::size_t done = 0;
-  const auto require = [&](std::uint32_t value) {
+  std::uint64_t done = 0;
+  const auto require = [&](std::uint64_t value) {
     if (value > most)
       throw_parquet_damage(
           origin, at, fmt::format("expected numbers of at most {}, and found {}", most, value));
+    return static_cast<T>(value);
   };
-  while (done < out.size()) {
+  while (done < count) {
     if (at >= bytes.size())
-      throw_parquet_damage(origin, at,
-                           fmt::format("expected {} numbers, and found {} in {} bytes", out.size(),
-                                       done, bytes.size()));
-    const HybridRun run = read_hybrid_run(bytes, at, width, origin);
-    const auto count = static_cast<std::size_t>(
-        std::min<std::uint64_t>(run.count, std::uint64_t{out.size() - done}));
-    const std::span<T> some = out.subspan(done, count);
-    done += count;
-    if (!run.is_packed) {
-      if (count > 0) require(run.value);
-      std::ranges::fill(some, static_cast<T>(run.value));
+      throw_parquet_damage(
+          origin, at,
+          fmt::format("expected {} numbers, and found {} in {} bytes", count, done, bytes.size()));
+    const HybridRun found = read_hybrid_run(bytes, at, width, origin);
+    const std::uint64_t run = std::min(found.count, count - done);
+    if (!found.is_packed) {
+      for (std::uint64_t i = 0; i < run;) {
+        const std::span<T> numbers = room(run - i);
+        std::ranges::fill(numbers, require(found.value));
+        use(numbers);
+        i += numbers.size();
+      }
+      done += run;
       continue;
     }
     // The last group may be cut behind the values that are needed: some writers leave the rest out.
-    if ((std::uint64_t{count} * width + 7) / 8 > bytes.size() - at)
+    if ((run * width + 7) / 8 > bytes.size() - at)
       throw_parquet_damage(origin, at,
-                           fmt::format("{} numbers of {} bits do not fit in the {} bytes left",
-                                       count, width, bytes.size() - at));
-    require(unpack_bits(bytes.subspan(at), 0, width, some));
-    if (done < out.size())
-      at += static_cast<std::size_t>(std::min<std::uint64_t>(run.count / 8, bytes.size()) * width);
-    at = std::min(at, bytes.size());
+                           fmt::format("{} numbers of {} bits do not fit in the {} bytes left", run,
+                                       width, bytes.size() - at));
+    for (std::uint64_t i = 0; i < run;) {
+      const auto packed = bytes.subspan(at + static_cast<std::size_t>(i / 8 * width));
+      const std::span<T> numbers = room(run - i);
+      if (unpack_bits(packed, width, numbers) > most)
+        for (std::size_t k = 0; k < numbers.size(); ++k)
+          (void)require(bits_at(packed, std::uint64_t{k} * width, width));
+      use(numbers);
+      i += numbers.size();
+    }
+    done += run;
+    if (done < count)
+      at +=
+          static_cast<std::size_t>(std::min<std::uint64_t>(found.count / 8, bytes.size()) * width);
+    if (at > bytes.size()) at = bytes.size();
   }
+}
+
+/// Fills `out` with them.
+///
+/// Errors  DataError  as above
+template <class T>
+void decode_hybrid(std::span<const std::byte> bytes, unsigned width, std::uint32_t most,
+                   std::span<T> out, const ParquetOrigin& origin) {
+  std::size_t done = 0;
+  decode_hybrid_in_parts<T>(
+      bytes, width, most, out.size(), origin,
+      [&](std::uint64_t left) { return out.subspan(done, static_cast<std::size_t>(left)); },
+      [&](std::span<const T> numbers) { done += numbers.size(); });
+}
+
+/// Calls use(std::span<const T>) with them, some at a time.
+///
+/// Errors  DataError  as above
+template <class T, class Use>
+void for_each_hybrid(std::span<const std::byte> bytes, unsigned width, std::uint32_t most,
+                     std::uint64_t count, const ParquetOrigin& origin, const Use& use) {
+  constexpr std::size_t kAtOnce = 1024;
+  std::array<T, kAtOnce> memory;
+  decode_hybrid_in_parts<T>(
+      bytes, width, most, count, origin,
+      [&](std::uint64_t left) {
+        return std::span<T>(memory).first(
+            static_cast<std::size_t>(std::min<std::uint64_t>(left, kAtOnce)));
+      },
+      [&](std::span<const T> numbers) { use(numbers); });
 }
 
 }  // namespace penstock::source

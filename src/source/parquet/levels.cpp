@@ -1,6 +1,8 @@
 #include "src/source/parquet/levels.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -41,19 +43,40 @@ void require_rle(const ParquetLeaf& leaf, ParquetEncoding encoding, const Parque
                          fmt::format("{} of levels in column '{}'", name_of(encoding), leaf.path));
 }
 
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+constexpr unsigned kBits = 8;  // of a level
+
+// Eight levels from `first` on: the highest bit of byte k is set if level first + k is 0. Most lists have more than eight values,
+// so that most words have none.
+std::uint64_t zeros_at(std::span<const std::uint8_t> levels, std::size_t first) noexcept {
+  constexpr std::uint64_t kLow = 0x7F7F7F7F7F7F7F7FU;
+  std::uint64_t word = ~std::uint64_t{0};
+  std::memcpy(&word, levels.data() + first, std::min(kWord, levels.size() - first));
+  return ~(((word & kLow) + kLow) | word | kLow);
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> ParquetLevels::rows() const {
   std::vector<std::uint32_t> begins;
   begins.reserve(static_cast<std::size_t>(row_count()));
-  for (std::uint32_t slot = 0; slot < slots; ++slot)
-    if (repetition.empty() || repetition[slot] == 0) begins.push_back(slot);
+  if (repetition.empty()) {
+    for (std::uint32_t slot = 0; slot < slots; ++slot) begins.push_back(slot);
+    return begins;
+  }
+  for (std::size_t first = 0; first < repetition.size(); first += kWord)
+    for (std::uint64_t zeros = zeros_at(repetition, first); zeros != 0; zeros &= zeros - 1)
+      begins.push_back(static_cast<std::uint32_t>(
+          first + static_cast<std::size_t>(std::countr_zero(zeros)) / kBits));
   return begins;
 }
 
 std::uint64_t ParquetLevels::row_count() const noexcept {
   if (repetition.empty()) return slots;
-  return static_cast<std::uint64_t>(std::ranges::count(repetition, 0));
+  std::uint64_t count = 0;
+  for (std::size_t first = 0; first < repetition.size(); first += kWord)  // the sum of the bytes
+    count += (zeros_at(repetition, first) >> 7) * 0x0101010101010101U >> 56;
+  return count;
 }
 
 ParquetLevels read_parquet_levels(const ParquetLeaf& leaf, const ParquetPageHeader& header,

@@ -116,7 +116,8 @@ Result<ParquetDecodedPage> decode_parquet_page(const ParquetPageInput& page,
                                  .count = opened.levels.present,
                                  .bytes = opened.values.bytes,
                                  .owner = opened.values.owner,
-                                 .dictionary = dictionary};
+                                 .dictionary = dictionary,
+                                 .is_only_checked = page.needs_levels_only};
     ParquetValues values = decode_parquet_values(page.leaf, encoded, limits, opened.values.origin);
     return ParquetDecodedPage{std::move(opened.levels), std::move(values)};
   });

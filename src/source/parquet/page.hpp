@@ -23,6 +23,7 @@ struct ParquetPageInput {
   const ParquetPageHeader& header;
   std::span<const std::byte> bytes;  ///< in the file, without the header
   const ParquetOrigin& origin;
+  bool needs_levels_only = false;  ///< values of one width may be left out, once they are checked
 };
 
 /// Decodes a DATA_PAGE or DATA_PAGE_V2, whose checksum is checked if it has one. `dictionary` is null where its chunk

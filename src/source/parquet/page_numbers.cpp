@@ -190,11 +190,17 @@ Result<std::vector<std::uint32_t>> read_indices(const PageNumbers& page,
           std::min<std::uint64_t>(run->count - skipped, indices.size() - done));
       const auto some = std::span(indices).subspan(done, count);
       if (run->is_packed) {
-        const std::uint64_t bit = skipped * page.index_bits;
-        const std::uint64_t last = (bit + std::uint64_t{count} * page.index_bits + 7) / 8;
-        auto packed = blocks.bytes(page.encoded_at + at + bit / 8, page.encoded_at + at + last);
+        // Eight of them begin with a byte.
+        const auto before = static_cast<std::size_t>(skipped % 8);
+        const std::uint64_t begin_byte = skipped / 8 * page.index_bits;
+        const std::uint64_t end_byte =
+            begin_byte + (std::uint64_t{before + count} * page.index_bits + 7) / 8;
+        auto packed =
+            blocks.bytes(page.encoded_at + at + begin_byte, page.encoded_at + at + end_byte);
         if (!packed) return std::move(packed.fault());
-        (void)unpack_bits(*packed, bit % 8, page.index_bits, some);
+        std::vector<std::uint32_t> unpacked(before + count);
+        (void)unpack_bits(*packed, page.index_bits, std::span(unpacked));
+        std::ranges::copy(std::span(unpacked).subspan(before), some.begin());
       } else {
         std::ranges::fill(some, run->value);
       }

@@ -33,6 +33,8 @@ class ParquetPageRows {
   [[nodiscard]] ParquetPiece row(std::size_t number) const noexcept;
   [[nodiscard]] ParquetPiece leading() const noexcept;
   [[nodiscard]] const ParquetValues& values() const noexcept { return values_; }
+  /// False: each slot has a value.
+  [[nodiscard]] bool has_levels() const noexcept { return !definition_.empty(); }
   /// The level of a slot; `most` where the page keeps none, since all are.
   [[nodiscard]] std::uint8_t definition(std::uint32_t slot, std::uint8_t most) const noexcept {
     return definition_.empty() ? most : definition_[slot];

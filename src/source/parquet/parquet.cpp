@@ -263,8 +263,8 @@ class ParquetRows final : public Source {
       if (!member) return set_null(reading, page.begin, out);
       return read_range(reading, *member, out);
     }
-    if (const auto blocks = cells_.find_blocks(reading, *number))
-      return read_in_blocks(reading, page, *blocks, out);
+    if (const auto rows = cells_.find_in_blocks(reading, *number))
+      return read_in_blocks(reading, page, *rows, out);
     Result<ParquetCell> cell = cells_.read(reading, *number, out.record());
     if (!cell) return std::move(cell.fault());
     const ParquetField& field = file.field(reading.field);
@@ -282,17 +282,17 @@ class ParquetRows final : public Source {
 
   // The value lies in blocks of a page that are decompressed alone.
   Result<void> read_in_blocks(const Reading& reading, const IndexedPage& page,
-                              const source::SnappyBlocks& blocks, TableRow& out) const {
+                              const source::SnappyRows& rows, TableRow& out) const {
     const source::ParquetSlice value =
-        blocks.values[static_cast<std::size_t>(reading.place.row - page.first_row)];
-    if (value.begin == source::SnappyBlocks::kNull) return set_null(reading, page.begin, out);
+        rows.values[static_cast<std::size_t>(reading.place.row - page.first_row)];
+    if (value.begin == source::SnappyRows::kNull) return set_null(reading, page.begin, out);
     const ParquetField& field = fields_[reading.field];
     if (auto result = out.count(value.bytes, page.begin); !result) return result;
     if (auto result = TableRow::require_bytes(field, value.bytes, page.begin); !result)
       return result;
     const std::size_t wanted = wanted_bytes(field, value.bytes, out.record());
     auto found = source::read_snappy_value(
-        blocks, value, wanted,
+        *rows.blocks, value, wanted,
         [&](std::uint64_t offset, std::span<std::byte> into) {
           return shards_.read(reading.shard, offset, into);
         },
@@ -437,8 +437,13 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
   const source::ParquetFooter footer = source::read_first_footer(paths.front(), *storage);
   std::vector<ParquetField> fields =
       source::resolve_parquet_columns(footer.schema, options.columns, paths.front());
-  source::IndexRecipe recipe{
-      .kind = source::ShardKind::parquet, .labels = {}, .scan = source::scan_parquet};
+  const std::size_t threads = source::threads_in_shard(options.index, paths.size());
+  source::IndexRecipe recipe{.kind = source::ShardKind::parquet,
+                             .labels = {},
+                             .scan = [&](const storage::StoredFile& file, const std::string& path,
+                                         std::span<const std::string> labels) {
+                               return source::scan_parquet(file, path, labels, threads);
+                             }};
   for (const ParquetField& field : fields)
     if (field.is_label()) recipe.labels.push_back(source::name_of_integers(field.column.column));
   // The lengths of lists are known only once they were counted.

@@ -134,41 +134,48 @@ Result<void> read_snappy_blocks(std::span<const std::uint64_t> begins, const Rea
   return {};
 }
 
-std::optional<SnappyBlocks> find_snappy_blocks(const ParquetLeaf& leaf, const ParquetChunk& chunk,
-                                               const IndexedPage& page,
-                                               std::span<const std::byte> file_bytes,
-                                               const ParquetPageRows& rows) {
-  const ParquetValues& values = rows.values();
+std::shared_ptr<const SnappyBlocks> find_snappy_blocks(const ParquetLeaf& leaf,
+                                                       const ParquetChunk& chunk,
+                                                       const IndexedPage& page,
+                                                       std::span<const std::byte> file_bytes,
+                                                       const ParquetValues& values) {
   if (chunk.codec != ParquetCodec::snappy || leaf.type != ParquetType::byte_array ||
       leaf.max_repetition != 0 || values.is_shared || values.owner == nullptr ||
       values.slices.empty() || values.bytes.size() / values.slices.size() < kLeastMeanBytes)
-    return std::nullopt;
+    return nullptr;
   const auto header = read_parquet_page_header(file_bytes, {.file = {}, .offset = page.begin});
-  if (!header || header->encoding != ParquetEncoding::plain || !header->is_compressed)
-    return std::nullopt;
+  if (!header || !header->is_compressed) return nullptr;
+  const bool is_plain = header->encoding == ParquetEncoding::plain ||
+                        header->kind == ParquetPageKind::dictionary;  // whatever it calls that
+  if (!is_plain) return nullptr;
   // Levels of the second version lie uncompressed in front of the values; those of the first are compressed with them.
   const std::uint64_t levels =
       header->kind == ParquetPageKind::data_v2
           ? std::uint64_t{header->repetition_bytes} + header->definition_bytes
           : 0;
   const std::uint64_t first = header->header_bytes + levels;
-  SnappyBlocks blocks{.begins = {}, .bytes = header->unpacked_bytes - levels, .values = {}};
+  const std::uint64_t bytes = header->unpacked_bytes - levels;
   auto begins = find_snappy_begins(file_bytes.subspan(static_cast<std::size_t>(first)),
-                                   page.begin + first, blocks.bytes);
-  if (!begins) return std::nullopt;
-  blocks.begins = std::move(*begins);
+                                   page.begin + first, bytes);
+  if (!begins) return nullptr;
+  return std::make_shared<const SnappyBlocks>(SnappyBlocks{std::move(*begins), bytes});
+}
+
+SnappyRows snappy_rows(std::shared_ptr<const SnappyBlocks> blocks, const ParquetPageRows& rows) {
+  const ParquetValues& values = rows.values();
   const auto values_begin = static_cast<std::uint32_t>(values.bytes.data() - values.owner.get());
-  blocks.values.reserve(static_cast<std::size_t>(rows.rows()));
+  SnappyRows found{.blocks = std::move(blocks), .values = {}};
+  found.values.reserve(static_cast<std::size_t>(rows.rows()));
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     const ParquetPiece piece = rows.row(row);
     if (piece.first_value == piece.last_value) {
-      blocks.values.push_back({SnappyBlocks::kNull, 0});
+      found.values.push_back({SnappyRows::kNull, 0});
       continue;
     }
     const ParquetSlice slice = values.slices[piece.first_value];
-    blocks.values.push_back({values_begin + slice.begin, slice.bytes});
+    found.values.push_back({values_begin + slice.begin, slice.bytes});
   }
-  return blocks;
+  return found;
 }
 
 Result<std::span<const std::byte>> read_snappy_value(const SnappyBlocks& blocks,

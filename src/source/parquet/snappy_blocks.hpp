@@ -8,7 +8,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,28 +19,40 @@
 
 namespace penstock::source {
 
-/// Where the blocks of one page begin, and the values of its rows in them.
+/// Where the blocks of one page begin: of a data page, or of the dictionary of data pages.
 struct SnappyBlocks {
   static constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 16;  ///< when decompressed
-  static constexpr std::uint32_t kNull = UINT32_MAX;  ///< a slice's begin, of a row without a value
 
   std::vector<std::uint64_t> begins;  ///< of each block, in the file; then where the last one ends
   std::uint64_t bytes = 0;            ///< of all blocks when decompressed
-  std::vector<ParquetSlice> values;   ///< of each row, in these; its length lies in front of it
 
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
-    return sizeof *this + begins.capacity() * sizeof begins[0] +
-           values.capacity() * sizeof values[0];
+    return sizeof *this + begins.capacity() * sizeof begins[0];
   }
 };
 
-/// The blocks of a page, which `file_bytes` are, with its header, and which was decoded to `rows`. None if its values are small
+/// Where the values of a data page's rows lie, in blocks of it or of its dictionary.
+struct SnappyRows {
+  static constexpr std::uint32_t kNull = UINT32_MAX;  ///< a slice's begin, of a row without a value
+
+  std::shared_ptr<const SnappyBlocks> blocks;
+  std::vector<ParquetSlice> values;  ///< of each row, in these; its length lies in front of it
+
+  /// Without the blocks, which pages may share.
+  [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
+    return sizeof *this + values.capacity() * sizeof values[0];
+  }
+};
+
+/// The blocks of a page, which `file_bytes` are, with its header, and which was decoded to `values`. Null if these are small
 /// against a block, or not plain texts or bytes, or if its blocks cannot be decompressed alone.
-[[nodiscard]] std::optional<SnappyBlocks> find_snappy_blocks(const ParquetLeaf& leaf,
-                                                             const ParquetChunk& chunk,
-                                                             const IndexedPage& page,
-                                                             std::span<const std::byte> file_bytes,
-                                                             const ParquetPageRows& rows);
+[[nodiscard]] std::shared_ptr<const SnappyBlocks> find_snappy_blocks(
+    const ParquetLeaf& leaf, const ParquetChunk& chunk, const IndexedPage& page,
+    std::span<const std::byte> file_bytes, const ParquetValues& values);
+
+/// The rows of a data page, whose values lie in `blocks`.
+[[nodiscard]] SnappyRows snappy_rows(std::shared_ptr<const SnappyBlocks> blocks,
+                                     const ParquetPageRows& rows);
 
 /// Where the blocks of a Snappy text begin, which lies at `begin` in the file and becomes so many bytes; then where the last one
 /// ends. None if they cannot be decompressed alone, or the text is damaged.

@@ -33,7 +33,7 @@ Result<ParquetPageRows> decode_indexed_page(const ParquetLeaf& leaf, const Parqu
                                             const IndexedPage& page,
                                             std::shared_ptr<const std::byte[]> bytes,
                                             const ParquetValues* dictionary,
-                                            const std::string& path) {
+                                            const std::string& path, bool needs_levels_only) {
   const std::span<const std::byte> all(bytes.get(), static_cast<std::size_t>(page.bytes));
   const auto header = header_of(page, all, path);
   if (!header) return header.fault();
@@ -42,7 +42,8 @@ Result<ParquetPageRows> decode_indexed_page(const ParquetLeaf& leaf, const Parqu
                                       .codec = chunk.codec,
                                       .header = *header,
                                       .bytes = all.subspan(header->header_bytes),
-                                      .origin = origin},
+                                      .origin = origin,
+                                      .needs_levels_only = needs_levels_only},
                                      dictionary);
   if (!decoded) return decoded.fault();
   ParquetPageRows rows(std::move(*decoded), leaf.max_definition, std::move(bytes));

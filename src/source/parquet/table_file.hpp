@@ -14,15 +14,14 @@
 
 namespace penstock::source {
 
-/// Decodes a page that was read with its header.
+/// Decodes a page that was read with its header. If it `needs_levels_only`, values of one width may be left out, once they are
+/// checked.
 ///
 /// Errors  a fault  it is damaged, or is no longer the one that was indexed
-[[nodiscard]] Result<ParquetPageRows> decode_indexed_page(const ParquetLeaf& leaf,
-                                                          const ParquetChunk& chunk,
-                                                          const IndexedPage& page,
-                                                          std::shared_ptr<const std::byte[]> bytes,
-                                                          const ParquetValues* dictionary,
-                                                          const std::string& path);
+[[nodiscard]] Result<ParquetPageRows> decode_indexed_page(
+    const ParquetLeaf& leaf, const ParquetChunk& chunk, const IndexedPage& page,
+    std::shared_ptr<const std::byte[]> bytes, const ParquetValues* dictionary,
+    const std::string& path, bool needs_levels_only = false);
 [[nodiscard]] Result<ParquetValues> decode_indexed_dictionary(const ParquetLeaf& leaf,
                                                               const ParquetChunk& chunk,
                                                               const IndexedPage& page,

@@ -1,6 +1,7 @@
 // source/parquet/table_scan: what the index of a Parquet file is made of.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,11 +29,13 @@ namespace penstock::source {
 [[nodiscard]] std::string name_of_integers(const std::string& column);
 
 /// The pages of all columns, and where the values of uncompressed columns of texts or bytes are. `labels` names columns of
-/// integers and of lists, as above. Where pages are damaged, one of no bytes stands for them.
+/// integers and of lists, as above. Where pages are damaged, one of no bytes stands for them. On several threads what is found
+/// is the same, and so is the error: that of the first row group.
 ///
-/// Errors  Error  as open_parquet_footer()
+/// Errors  Error  as open_parquet_footer(); it is wanted no longer (core::Interruption)
 [[nodiscard]] ScannedShard scan_parquet(const storage::StoredFile& file, const std::string& path,
-                                        std::span<const std::string> labels);
+                                        std::span<const std::string> labels,
+                                        std::size_t threads = 1);
 
 /// Refuses more rows than any writer makes of so few bytes; what takes memory for each row is checked against it.
 ///

@@ -144,18 +144,30 @@ class ValueDecoder {
     const auto bits = std::to_integer<unsigned>(in_.bytes[0]);
     if (bits > 32) fail(0, fmt::format("indices of a dictionary have {} bits", bits));
     if (dictionary.count == 0) fail(0, "values are of a dictionary that is empty");
-    std::vector<std::uint32_t> indices(static_cast<std::size_t>(in_.count));
-    decode_hybrid(in_.bytes.subspan(1), bits, static_cast<std::uint32_t>(dictionary.count - 1),
-                  std::span(indices), origin_);
+    const auto for_each_indices = [&](const auto& use) {
+      for_each_hybrid<std::uint32_t>(in_.bytes.subspan(1), bits,
+                                     static_cast<std::uint32_t>(dictionary.count - 1), in_.count,
+                                     origin_, use);
+    };
     if (width_ == 0) {
-      out_.slices.reserve(indices.size());
-      for (const std::uint32_t index : indices) out_.slices.push_back(dictionary.slices[index]);
+      out_.slices.reserve(static_cast<std::size_t>(in_.count));
+      for_each_indices([&](std::span<const std::uint32_t> indices) {
+        for (const std::uint32_t index : indices) out_.slices.push_back(dictionary.slices[index]);
+      });
       out_.bytes = dictionary.bytes;
       out_.owner = dictionary.owner;
       out_.is_shared = true;
       return std::move(out_);
     }
-    copy_dictionary_values(indices, dictionary, allocate(in_.count, width_));
+    if (in_.is_only_checked) {
+      for_each_indices([](std::span<const std::uint32_t>) {});
+      return std::move(out_);
+    }
+    std::byte* to = allocate(in_.count, width_);
+    for_each_indices([&](std::span<const std::uint32_t> indices) {
+      copy_dictionary_values(indices, dictionary, to);
+      to += indices.size() * width_;
+    });
     return std::move(out_);
   }
 

@@ -51,6 +51,7 @@ struct ParquetEncoded {
   std::span<const std::byte> bytes;
   std::shared_ptr<const std::byte[]> owner;   ///< of the bytes, if they were decompressed
   const ParquetValues* dictionary = nullptr;  ///< where there is one
+  bool is_only_checked = false;  ///< values of one width may be left out, once they are checked
 };
 
 /// Decodes values.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -26,7 +25,7 @@
 #include <penstock/core/process.hpp>
 #include <penstock/core/random.hpp>
 
-#include "src/core/interruption.hpp"
+#include "src/source/in_parallel.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/default_cache.hpp"
 #include "src/storage/local/file.hpp"
@@ -73,6 +72,13 @@ bool store(const fs::path& path, std::span<const std::byte> bytes) {
   std::error_code ignored;
   if (error != EEXIST) fs::remove(aside, ignored);
   return false;
+}
+
+// How many threads the options ask for.
+std::size_t index_threads(const IndexOptions& options) {
+  constexpr int kAtLeast = 8;
+  return static_cast<std::size_t>(options.threads > 0 ? options.threads
+                                                      : std::max(kAtLeast, default_threads()));
 }
 
 // The exclusive right to index a shard, among processes and threads. It is the shard itself that is
@@ -124,10 +130,11 @@ class IndexOpener {
   }
 
   std::vector<ShardIndex> run() {
-    in_parallel([this](std::size_t shard) { open(shard, false); });
+    const std::size_t threads = index_threads(options_);
+    in_parallel(shards_.size(), threads, [this](std::size_t shard) { open(shard, false); });
     // Those that others were indexing; most are there by now.
     if (!std::ranges::all_of(found_, [](const auto& index) { return index.has_value(); })) {
-      in_parallel([this](std::size_t shard) {
+      in_parallel(shards_.size(), threads, [this](std::size_t shard) {
         if (!found_[shard]) open(shard, true);
       });
     }
@@ -139,48 +146,6 @@ class IndexOpener {
   }
 
  private:
-  // One call for each shard. The exception of the first shard that has one is thrown on.
-  template <class Work>
-  void in_parallel(const Work& work) {
-    std::atomic<std::size_t> next{0};
-    std::mutex mutex;
-    std::size_t failed_shard = shards_.size();
-    std::exception_ptr failure;
-    const auto loop = [&, stop = core::Interruption::current()] {
-      const core::Interruption interruption(stop);
-      for (std::size_t shard; (shard = next.fetch_add(1)) < shards_.size();) {
-        try {
-          core::require_wanted();
-          work(shard);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          next = shards_.size();
-          if (shard < failed_shard) {
-            failed_shard = shard;
-            failure = std::current_exception();
-          }
-        }
-      }
-    };
-    {
-      std::vector<std::jthread> helpers;
-      try {
-        for (std::size_t i = 1; i < threads(); ++i) helpers.emplace_back(loop);
-      } catch (const std::system_error&) {  // those that could be started, then
-      }
-      loop();
-    }
-    if (failure) std::rethrow_exception(failure);
-  }
-
-  std::size_t threads() const noexcept {
-    constexpr unsigned kAtLeast = 8;
-    const unsigned wanted = options_.threads > 0
-                                ? static_cast<unsigned>(options_.threads)
-                                : std::max(kAtLeast, static_cast<unsigned>(default_threads()));
-    return std::min<std::size_t>(wanted, shards_.size());
-  }
-
   void open(std::size_t shard, bool wait) {
     const std::string& path = shards_[shard];
     ShardStamp stamp = require_shard(path, storage_.stat(path));
@@ -329,6 +294,10 @@ std::string index_path(ShardKind kind, const std::string& shard) {
   std::string path = shard + std::string(kIndexEnding);
   if (kind == ShardKind::parquet) path.insert(shard.rfind('/') + 1, 1, '.');
   return path;
+}
+
+std::size_t threads_in_shard(const IndexOptions& options, std::size_t shards) {
+  return std::max<std::size_t>(index_threads(options) / std::max<std::size_t>(shards, 1), 1);
 }
 
 std::vector<ShardIndex> open_indexes(std::span<const std::string> shards, const IndexRecipe& recipe,

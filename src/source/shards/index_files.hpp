@@ -1,6 +1,7 @@
 // source/shards/index_files: the indexes of shards, found beside them or in the cache, or made.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -38,6 +39,9 @@ struct IndexRecipe {
 /// Where the index of a shard lies beside it: <shard>.penstock-index. Of a Parquet file its name begins with a point: readers of
 /// Parquet take every file of a folder that is not hidden.
 [[nodiscard]] std::string index_path(ShardKind kind, const std::string& shard);
+
+/// How many threads may scan each of so many shards, which are all scanned at once.
+[[nodiscard]] std::size_t threads_in_shard(const IndexOptions& options, std::size_t shards);
 
 /// The index of each shard, in the same order. What cannot be written is kept in memory alone.
 ///
