@@ -239,6 +239,34 @@ TEST(Tiff, IsRefusedWhereItsDecoderCouldEndTheProcessOrTakeAllMemory) {
   EXPECT_EQ(fault_of_tiff(1, 0, probe), "");
 }
 
+TEST(Heif, WhoseGridIsLargerThanTheHeaderSaysIsRefusedBeforeItTakesMemory) {
+  Bytes bytes = read_file("grid.avif");
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libheif";
+  constexpr std::string_view kName = "idat";
+  const auto name = std::ranges::search(
+      bytes, kName, [](std::byte a, char b) { return static_cast<char>(a) == b; });
+  ASSERT_FALSE(name.empty());
+  const auto size = name.end() + 4;  // 2 bytes each, big-endian
+  size[0] = size[2] = std::byte{5000 >> 8};
+  size[1] = size[3] = std::byte{5000 & 255};
+  EXPECT_THAT(decode_upright(bytes, 37, 22).fault,
+              HasSubstr("Image size 5000x5000 exceeds the maximum image size"));
+}
+
+TEST(Heif, OfAKindThatLibheifDoesNotReadSaysSoInOneLine) {
+  Bytes bytes = read_file("avif.avif");
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libheif";
+  for (std::size_t at = 4; at + 4 < 40; ++at)  // its brands become those of a sequence that is none
+    if (bytes[at] == std::byte{'a'} && bytes[at + 1] == std::byte{'v'} &&
+        bytes[at + 2] == std::byte{'i'})
+      bytes[at + 3] = std::byte{'s'};
+    else if (bytes[at] == std::byte{'m'} && bytes[at + 1] == std::byte{'i'})
+      bytes[at] = std::byte{'x'};
+  const std::string fault = decode_upright(bytes, 37, 22).fault;
+  EXPECT_THAT(fault, HasSubstr("of a kind that libheif does not read: convert it"));
+  EXPECT_THAT(fault, testing::Not(HasSubstr("\n")));
+}
+
 TEST(Png, UnpacksNoTextThatNoOneReads) {
   Bytes png = png_of(picture(1, 1));
   const auto chunk = [](std::string_view name, const std::string& content) {
