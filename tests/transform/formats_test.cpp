@@ -239,6 +239,60 @@ TEST(Tiff, IsRefusedWhereItsDecoderCouldEndTheProcessOrTakeAllMemory) {
   EXPECT_EQ(fault_of_tiff(1, 0, probe), "");
 }
 
+// A bitmap of 3x2 pixels of 8 bits, whose palette is grey levels, with these runs.
+Bytes bitmap_of(const std::vector<std::uint8_t>& runs) {
+  Bytes bytes;
+  const auto put = [&](std::uint32_t value, int size) {
+    for (int k = 0; k < size; ++k) bytes.push_back(static_cast<std::byte>(value >> (8 * k)));
+  };
+  put('B' | 'M' << 8, 2);
+  for (const std::uint32_t value :
+       {0U, 0U, 14 + 40 + 4 * 256U, 40U, 3U, 2U, 8U << 16 | 1, 1U, 0U, 0U, 0U, 0U, 0U})
+    put(value, 4);
+  for (std::uint32_t level = 0; level < 256; ++level) put(level * 0x010101, 4);
+  for (const std::uint8_t run : runs) put(run, 1);
+  return bytes;
+}
+
+std::vector<int> levels_of(const Pixels& pixels) {
+  std::vector<int> levels;
+  for (std::size_t k = 0; k < pixels.data.size(); k += 3) levels.push_back(pixels.data[k]);
+  return levels;
+}
+
+TEST(Bmp, OfRunsIsWhole) {
+  const std::vector<int> whole{7, 7, 7, 9, 8, 8};
+  for (const std::vector<std::uint8_t>& runs : {
+           std::vector<std::uint8_t>{1, 9, 2, 8, 0, 0, 3, 7, 0, 0, 0, 1},
+           {1, 9, 2, 8, 0, 0, 3, 7, 0, 1},
+           {1, 9, 2, 8, 0, 0, 3, 7},        // without an end
+           {1, 9, 3, 8, 0, 0, 4, 7, 0, 1},  // with the padding of rows
+           {1, 9, 0, 3, 8, 8, 8, 0, 0, 0, 4, 7},
+       }) {
+    const Whole found = decode_upright(bitmap_of(runs), 3, 2);
+    EXPECT_EQ(found.fault, "");
+    EXPECT_EQ(levels_of(found.pixels), whole) << testing::PrintToString(runs);
+  }
+  // What a row's end or a jump leaves out has the first colour.
+  EXPECT_EQ(levels_of(decode_upright(bitmap_of({1, 9, 0, 0, 3, 7, 0, 1}), 3, 2).pixels),
+            (std::vector<int>{7, 7, 7, 9, 0, 0}));
+  EXPECT_EQ(levels_of(decode_upright(bitmap_of({0, 2, 1, 1, 2, 7, 0, 1}), 3, 2).pixels),
+            (std::vector<int>{0, 7, 7, 0, 0, 0}));
+}
+
+TEST(Bmp, WhoseRunsEndEarlyOrLeaveItIsAFault) {
+  const std::vector<std::pair<std::vector<std::uint8_t>, std::string>> damaged{
+      {{5, 9, 0, 0, 3, 7, 0, 1}, "a run leaves the picture in row 1 of 2"},
+      {{3, 9, 0, 0, 1, 7, 0, 4, 1, 2, 3, 4, 0, 1}, "a run leaves the picture in row 2 of 2"},
+      {{1, 9, 0, 2, 4, 0, 0, 0, 3, 7, 0, 1}, "a jump leaves the picture in row 1 of 2"},
+      {{0, 2, 0, 2, 3, 7, 0, 1}, "a jump leaves the picture in row 1 of 2"},
+      {{3, 9, 0, 1}, "the runs end in row 1 of 2"},
+      {{3, 9, 0, 0, 2, 7, 0, 1}, "the runs end in row 2 of 2"}};
+  for (const auto& [runs, what] : damaged)
+    EXPECT_EQ(decode_upright(bitmap_of(runs), 3, 2).fault, "corrupt BMP data: " + what);
+  EXPECT_EQ(decode_upright(bitmap_of({3, 9, 0, 0, 2, 7}), 3, 2).fault, "premature end of BMP file");
+}
+
 TEST(Heif, WhoseGridIsLargerThanTheHeaderSaysIsRefusedBeforeItTakesMemory) {
   Bytes bytes = read_file("grid.avif");
   if (!is_built(bytes)) GTEST_SKIP() << "built without libheif";
