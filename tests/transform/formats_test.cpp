@@ -321,6 +321,99 @@ TEST(Heif, OfAKindThatLibheifDoesNotReadSaysSoInOneLine) {
   EXPECT_THAT(fault, testing::Not(HasSubstr("\n")));
 }
 
+// A TIFF of `width` pixels in one row, of 16 bits a sample: colours, then what the fourth tag says of the extra samples.
+Bytes wide_tiff(const std::vector<std::uint16_t>& samples, std::uint32_t width,
+                std::uint32_t photometric, std::uint32_t extra, std::uint32_t planar = 1) {
+  const auto per_pixel = static_cast<std::uint32_t>(samples.size()) / width;
+  Bytes strip;
+  for (const std::uint16_t sample : samples) {
+    strip.push_back(static_cast<std::byte>(sample & 255));
+    strip.push_back(static_cast<std::byte>(sample >> 8));
+  }
+  std::vector<std::array<std::uint32_t, 4>> entries{
+      {256, 3, 1, width},
+      {257, 3, 1, 1},
+      {258, 3, 1, 16},
+      {259, 3, 1, 1},
+      {262, 3, 1, photometric},
+      {273, 4, 1, 0},
+      {277, 3, 1, per_pixel},
+      {278, 4, 1, 1},
+      {279, 4, 1, static_cast<std::uint32_t>(strip.size())},
+      {284, 3, 1, planar}};
+  if (extra > 0) entries.push_back({338, 3, 1, extra});
+  entries[5][3] = static_cast<std::uint32_t>(8 + 2 + 12 * entries.size() + 4);
+  return tiff_of(entries, strip);
+}
+
+// Every level of 16 bits that is divided is the nearest of 8 bits.
+TEST(Tiff, DividesLevelsOf16BitsByAlphaBeforeTheyBecome8) {
+  constexpr std::uint32_t kWidth = 4096;
+  std::vector<std::uint16_t> rgb;
+  std::vector<std::uint16_t> grey;
+  for (std::uint32_t x = 0; x < kWidth; ++x) {
+    const std::uint32_t alpha = 1 + 16 * x;
+    for (const std::uint32_t part : {3U, 5U, 16U})
+      rgb.push_back(static_cast<std::uint16_t>(alpha * part * (x % 4) / 48));
+    rgb.push_back(static_cast<std::uint16_t>(alpha));
+    grey.insert(grey.end(), {rgb[rgb.size() - 3], static_cast<std::uint16_t>(alpha)});
+  }
+  const Bytes bytes = wide_tiff(rgb, kWidth, 2, 1);
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libtiff";
+  const auto nearest = [](std::uint32_t color, std::uint32_t alpha) {
+    return static_cast<int>(std::floor(255.0 * color / alpha + 0.5));
+  };
+  const Whole found = decode_upright(bytes, kWidth, 1);
+  ASSERT_EQ(found.fault, "");
+  const Whole of_grey = decode_upright(wide_tiff(grey, kWidth, 1, 1), kWidth, 1);
+  ASSERT_EQ(of_grey.fault, "");
+  for (std::size_t x = 0; x < kWidth; ++x) {
+    for (std::size_t c = 0; c < 3; ++c)
+      ASSERT_EQ(found.pixels.data[3 * x + c], nearest(rgb[4 * x + c], rgb[4 * x + 3])) << x;
+    ASSERT_EQ(of_grey.pixels.data[3 * x], nearest(grey[2 * x], grey[2 * x + 1])) << x;
+  }
+}
+
+TEST(Tiff, OfPlanesIsDividedAsOneOfPixels) {
+  const std::vector<std::uint16_t> rgba{1000, 2000, 3000, 3000, 0, 30000, 60000, 65535};
+  const Bytes whole = wide_tiff(rgba, 2, 2, 1);
+  if (!is_built(whole)) GTEST_SKIP() << "built without libtiff";
+  // Four strips, one a plane: their places and sizes are lists behind the directory.
+  Bytes planes = wide_tiff({1000, 0, 2000, 30000, 3000, 60000, 3000, 65535}, 2, 2, 1, 2);
+  const std::size_t entry = 10;
+  const auto put = [&](std::size_t at, std::uint32_t value) {
+    for (std::size_t k = 0; k < 4; ++k) planes[at + k] = static_cast<std::byte>(value >> (8 * k));
+  };
+  const auto data = static_cast<std::uint32_t>(8 + 2 + 12 * 11 + 4);
+  for (const std::size_t tag : {5U, 8U}) {
+    put(entry + 12 * tag + 4, 4);
+    put(entry + 12 * tag + 8, static_cast<std::uint32_t>(planes.size()));
+    for (std::uint32_t k = 0; k < 4; ++k) {
+      planes.resize(planes.size() + 4);
+      put(planes.size() - 4, tag == 5 ? data + 4 * k : 4);
+    }
+  }
+  const Whole found = decode_upright(planes, 2, 1);
+  ASSERT_EQ(found.fault, "");
+  EXPECT_EQ(found.pixels.data, (std::vector<std::uint8_t>{85, 170, 255, 0, 117, 233}));
+  EXPECT_EQ(found.pixels, decode_upright(whole, 2, 1).pixels);
+}
+
+TEST(Tiff, OfGreyLevelsOf16BitsHasItsAlpha) {
+  const Bytes bytes = wide_tiff({40000, 0, 40000, 65535}, 2, 1, 2);
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libtiff";
+  const Whole found = decode_upright(bytes, 2, 1, {.background = Color(10)});
+  EXPECT_EQ(found.pixels.data, (std::vector<std::uint8_t>{10, 10, 10, 156, 156, 156}));
+}
+
+TEST(Tiff, ThatLibtiffDoesNotConvertIsNamed) {
+  const Bytes bytes = wide_tiff({1, 2, 3, 4}, 1, 5, 0);
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libtiff";
+  EXPECT_EQ(decode_upright(bytes, 1, 1).fault,
+            "a TIFF that libtiff does not convert to RGB: CMYK colours of 16 bits a level; convert "
+            "it, for example to RGB of 8 bits");
+}
+
 TEST(Png, UnpacksNoTextThatNoOneReads) {
   Bytes png = png_of(picture(1, 1));
   const auto chunk = [](std::string_view name, const std::string& content) {
