@@ -580,7 +580,7 @@ def test_integers_beside_floats_make_floats():
         ps.Dataset(arrays)
 
 
-@pytest.mark.parametrize(("dtype", "number"), [("f64", 2**53 + 1), ("f64", 2**63 - 1), ("f32", 2**24 + 1), ("f16", 2049), ("f32", 10**39)])
+@pytest.mark.parametrize(("dtype", "number"), [("f64", 2**53 + 1), ("f64", 2**63 - 1), ("f32", 2**24 + 1), ("f16", 2049), ("f32", 10**18 + 1)])
 def test_an_integer_among_floats_is_no_other_number(dtype, number):
     def rows(*items: object) -> list:
         return [step["x"].numpy().tolist() for step in ps.Dataset([{"x": x} for x in items], fields={"x": (dtype, (2,))}).batch(1).loader()]
