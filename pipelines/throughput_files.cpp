@@ -138,9 +138,19 @@ DigestFile DigestFile::record(const std::string& name, const ps::Launch& launch,
   file.path_ = own_file(name, launch);
   file.recorded_.world = launch.world;
   if (first_step > 0 && std::filesystem::is_regular_file(file.path_)) {
-    auto& digests = file.recorded_.digests;
-    digests = read_digests(file.path_).digests;
-    digests.erase(digests.lower_bound(first_step), digests.end());
+    RecordedDigests before = read_digests(file.path_);
+    if (before.world != launch.world)
+      throw std::invalid_argument(fmt::format(
+          "--record: '{}' was recorded by one of {} processes, and here there are {}: resume with "
+          "the same number, or name another file",
+          file.path_, before.world, launch.world));
+    before.digests.erase(before.digests.lower_bound(first_step), before.digests.end());
+    if (!before.digests.contains(first_step - 1))
+      throw std::invalid_argument(fmt::format(
+          "--record: '{}' has no digest of step {}, behind which --state-in resumes, and would "
+          "leave it out: resume from a state of its run, or name another file",
+          file.path_, first_step - 1));
+    file.recorded_ = std::move(before);
   }
   return file;
 }

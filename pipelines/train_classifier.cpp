@@ -127,6 +127,8 @@ class Trainer {
       after_step(batch->step(), score, of_epoch);
     }
     if (!first()) return;
+    // The last steps, or all of a run that is shorter than the steps between two checkpoints.
+    if (to > from && to % options_.checkpoint_every != 0) save();
     report_.seconds = static_cast<double>(ps::now_ns() - begin) * 1e-9;
     report_.train_accuracy = of_epoch.correct / std::max(of_epoch.rows, 1.0);
     report_.packed_bytes = sync_->packed_bytes();
@@ -170,12 +172,16 @@ class Trainer {
     }
   }
 
+  void save() {
+    if (!options_.checkpoint.empty())
+      Checkpoint{model_->read(), loader_.state()}.write(options_.checkpoint);
+  }
+
   void after_step(std::uint64_t number, const Score& score, const Score& of_epoch) {
     if (!first()) return;
     report_.losses.emplace_back(number, score.loss / score.rows);
     report_.samples += score.rows;
-    if (!options_.checkpoint.empty() && (number + 1) % options_.checkpoint_every == 0)
-      Checkpoint{model_->read(), loader_.state()}.write(options_.checkpoint);
+    if ((number + 1) % options_.checkpoint_every == 0) save();
     constexpr std::int64_t kPeriodNs = 250'000'000;
     if (options_.quiet || isatty(STDERR_FILENO) == 0 || ps::now_ns() - shown_ < kPeriodNs) return;
     shown_ = ps::now_ns();

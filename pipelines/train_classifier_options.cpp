@@ -66,7 +66,8 @@ void add_flags(CLI::App& app, Options& options) {
       ->check(programs::number(0, 1));
   app.add_option("--checkpoint", options.checkpoint,
                  "File to write, and with --resume to resume from");
-  app.add_option("--checkpoint-every", options.checkpoint_every, "Steps between checkpoints")
+  app.add_option("--checkpoint-every", options.checkpoint_every,
+                 "Steps between checkpoints; the last step has one, too")
       ->check(programs::whole_number(1, programs::kMostCount))
       ->capture_default_str();
   app.add_flag("--resume", options.resume, "Resume from the checkpoint, if it exists");

@@ -77,8 +77,10 @@ def kind_of_all(name: str, values: Sequence[tuple[int, Any]]) -> tuple[str, list
                 dtype, shape = "u8", [None, None]
                 continue
             return "u8", [None, None, 3]
+        if {dtype, other} == {"i64", "f64"} and not any(hasattr(one, "dtype") for one in (value, full[0][1])):
+            dtype = other = "f64"  # as numpy has them in one list
         if other != dtype or len(extents) != len(shape):
-            wider = other if dtype == "bool" else dtype
+            wider = wider_of(dtype, other)
             raise ValueError(
                 f"'{name}' is {dtype} with {len(shape)} axes in item {full[0][0]}, and {other} with {len(extents)} in item "
                 f"{number}: make them one type, and say it: Dataset(data, fields={{'{name}': ('{wider}', {tuple(None for _ in shape)})}})"
@@ -87,6 +89,15 @@ def kind_of_all(name: str, values: Sequence[tuple[int, Any]]) -> tuple[str, list
     if len(full) < len(values) and shape:
         shape = [None, *shape[1:]]
     return dtype, shape
+
+
+def wider_of(dtype: str, other: str) -> str:
+    """A type for a message, which has room for the numbers of both."""
+    if "bool" in (dtype, other):
+        return other if dtype == "bool" else dtype
+    if dtype == other:
+        return dtype
+    return "f64" if "f" in dtype + other else "i64"
 
 
 def is_empty(value: Any) -> bool:
@@ -123,8 +134,32 @@ def as_plain(name: str, value: Any, extents: Sequence[int | None], dtype: str) -
     return pixels(name, value, extents, dtype) if is_pil(value) else value
 
 
+def lost_integer(value: Any, array: Any, dtype: str) -> int | None:
+    """The first integer, in a list in which there are floats, too, that is another number as a float of this type; numpy makes floats
+    of all."""
+    holder = {"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}.get(dtype)
+    if holder is None or not (numpy.abs(array) >= 2.0 ** (numpy.finfo(holder).nmant + 1)).any():
+        return None
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, (list, tuple)):
+            left.extend(reversed(one))
+        elif isinstance(one, int):
+            with numpy.errstate(over="ignore"):
+                held = float(holder(float(one)))
+            if held != one:
+                return one
+    return None
+
+
 def pixels(name: str, image: Any, extents: Sequence[int | None], dtype: str) -> Any:
     bands = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}.get(extents[2] or 0) if len(extents) == 3 else None
+    if image.mode == "1" and dtype not in ("bool", "u8"):
+        raise ValueError(
+            f"'{name}' is a PIL image of mode 1 here, whose pixels are no numbers, and the field is {dtype}: return numpy.asarray(image) "
+            "for 0 and 1, or image.convert('L') for 0 and 255"
+        )
     if len(extents) == 2 and image.mode == "1" and dtype != "bool":
         image = image.convert("L")
     if len(extents) == 2 and image.mode == "P":

@@ -99,6 +99,15 @@ class PassLoader(ABC, Generic[Batch]):
         self._says_epochs = False
         self._asked = AccumulationLoop()
 
+    def _key_of_names(self, names: str | None) -> str | None:
+        """The key under which a batch has the names of its rows.
+
+        Errors  ValueError  it is a field of the batches
+        """
+        if names in [field.name for field in self._loader.fields]:
+            raise ValueError(f"names: the batches have a field '{names}': choose another key for the names of rows")
+        return names
+
     @abstractmethod
     def _convert(self, step: Step) -> Batch:
         """A step as the framework has it."""

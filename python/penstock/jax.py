@@ -81,13 +81,15 @@ def as_arrays(
     return arrays
 
 
-class DataLoader(PassLoader[Arrays]):
+class DataLoader(PassLoader[dict[str, Any]]):
     """Each `for` loop is one pass over `dataset`, a plan that ends in batch, as dicts of arrays.
 
     `dataset`  its batch is the global batch; choose remainder="drop" or "pad". No
                prefetch_to_devices.
     `devices`  JAX's; by default jax.local_devices().
     `context`  by default current_context().
+    `names`    a key of the dict under which the names of this process's rows are, as Step.names() has them: names="name". Take them
+               out before the dict goes into a compiled function: they are no arrays.
     The rest   as for Dataset.prefetch_to_devices and Dataset.loader.
 
     Arrays are XLA's own, copied within the device: JAX queues computations, and reads what they
@@ -104,6 +106,7 @@ class DataLoader(PassLoader[Arrays]):
         depth: int = 2,
         split: Literal["scatter", "round_robin", "shard_early"] = "scatter",
         context: InputContext | None = None,
+        names: str | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         if not isinstance(dataset, Dataset):
@@ -118,14 +121,15 @@ class DataLoader(PassLoader[Arrays]):
         self._most_copying = depth - 1
         weakref.finalize(self, _finish, self._copying, 0)
         super().__init__(dataset, names_of(self._devices), depth, split, context, options)
+        self._names = self._key_of_names(names)
 
-    def _convert(self, step: Step) -> Arrays:
+    def _convert(self, step: Step) -> dict[str, Any]:
         views = as_arrays(step, self._devices, self._sharding)
         arrays = {name: jax.numpy.copy(view) for name, view in views.items()}
         marks = [_mark(shard.data) for array in arrays.values() for shard in array.addressable_shards]
         self._copying.append((step, views, marks))
         _finish(self._copying, self._most_copying)
-        return arrays
+        return arrays if self._names is None else {**arrays, self._names: step.names()}
 
 
 @jax.jit

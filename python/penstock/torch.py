@@ -142,9 +142,7 @@ class DataLoader(PassLoader[Any]):
         known = [field.name for field in self._loader.fields]
         if unknown := sorted(self._copied - set(known)):
             raise ValueError(f"copy: there is no field '{unknown[0]}'; there are {', '.join(known)}")
-        if names in known:
-            raise ValueError(f"names: the batches have a field '{names}': choose another key for the names of rows")
-        self._names = names
+        self._names = self._key_of_names(names)
 
     @property
     def batch_sampler(self) -> Steps:

@@ -118,6 +118,14 @@ nb::object as_array(nb::handle value, const FieldSpec& field) {
         field.dtype == DType::boolean ? kind != "b" : kind == "f" && !is_float(field.dtype);
     if (kind == "O" || (loses && is_true(plain.attr("size")))) refuse(shown());
     // Whether the field can hold these numbers is looked at below: numpy would wrap those of its own that are in a list.
+    if (kind == "f" && PyFloat_Check(given) == 0 && is_true(plain.attr("size"))) {
+      const nb::object lost =
+          nb::module_::import_("penstock._items")
+              .attr("lost_integer")(value, plain, std::string(name_of(field.dtype)));
+      if (!lost.is_none())
+        refuse(repr_of(lost) + " among floats, which " + std::string(name_of(field.dtype)) +
+               " cannot hold");
+    }
     if (is_true(plain.attr("size")) && kind.find_first_of("iuf") == 0) return plain;
     return numpy().attr("asarray")(value, numpy_dtype(field.dtype));
   } catch (nb::python_error& error) {

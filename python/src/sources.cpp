@@ -224,8 +224,11 @@ struct PythonValue<FileLabels> {
                nb::try_cast(nb::module_::import_("operator").attr("index")(one), number))
         labels.integers.push_back(number);
       else
-        throw nb::type_error(
-            ("files: a label is an integer or the name of a class, found " + repr_of(one)).c_str());
+        throw nb::type_error(("files: a label is an integer or the name of a class, found " +
+                              repr_of(one) +
+                              ": several numbers a file are a field beside it, zip([files(paths), "
+                              "memory({'classes': array})])")
+                                 .c_str());
       if (!labels.names.empty() && !labels.integers.empty())
         throw nb::type_error(("files: labels are all integers or all names of classes, found " +
                               repr_of(items[0]) + " and " + repr_of(one))

@@ -567,6 +567,32 @@ def test_booleans_are_no_positions():
             plan.select(wrong)
 
 
+def test_integers_beside_floats_make_floats():
+    for items in ([1, 0.5, 2], [0.5, 1, 2], [[1, 2], [0.5, 1], [3, 4]], [{"x": [1.5]}, {"x": [2]}, {"x": [3]}]):
+        data = ps.Dataset(items)
+        step = next(iter(data.batch(3).loader()))
+        (field,) = data.fields
+        assert field.dtype == "f64"
+        wanted = [item["x"] if isinstance(item, dict) else item for item in items]
+        assert step[field.name].numpy().tolist() == np.array(wanted, "f8").tolist()
+    arrays = [np.array([1, 2]), np.array([0.5, 1.5])]  # which have types of their own
+    with pytest.raises(ValueError, match=r"make them one type, and say it: .*'item': \('f64', \(None,\)\)"):
+        ps.Dataset(arrays)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("f64", 2**53 + 1), ("f64", 2**63 - 1), ("f32", 2**24 + 1), ("f16", 2049), ("f32", 10**18 + 1)])
+def test_an_integer_among_floats_is_no_other_number(dtype, number):
+    def rows(*items: object) -> list:
+        return [step["x"].numpy().tolist() for step in ps.Dataset([{"x": x} for x in items], fields={"x": (dtype, (2,))}).batch(1).loader()]
+
+    for item in ([number, 0.5], (0.5, -number)):
+        with pytest.raises(ps.DataError, match=f"expected {dtype} .*, found -?{number} among floats, which {dtype} cannot hold"):
+            rows(item)
+    assert rows([2**11, 0.5], [-1, 0.25]) == [[[2048, 0.5]], [[-1, 0.25]]]
+    if dtype != "f16":
+        assert rows([2**40, 0.5], [2.0**24 + 2, 0.25]) == [[[2**40, 0.5]], [[2**24 + 2, 0.25]]]
+
+
 def test_a_whole_number_is_no_other_float():
     plan = ps.Dataset([{"x": np.arange(2)}, {"x": np.arange(3)}])
     with pytest.raises(ValueError, match="value: a float of 64 bits cannot hold 9007199254740993"):
@@ -659,6 +685,18 @@ def test_pil_images_with_a_palette_have_its_colours():
     mixed = ps.Dataset([grey[0], pillow.new("1", (4, 4), 1), grey[0]])
     assert [str(field) for field in mixed.fields] == ["item u8 [?,?]"]
     assert next(mixed.map(_first_row, outputs={"item": ("u8", (4,))}).batch(3).loader())["item"].numpy()[:, 0].tolist() == [7, 255, 7]
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (4, 4, 1)])
+def test_pil_images_of_two_colours_are_no_numbers(shape):
+    pillow = pytest.importorskip("PIL.Image")
+    image = pillow.new("1", (4, 4), 1)
+    with pytest.raises(ps.DataError, match=r"mode 1 here, whose pixels are no numbers, and the field is i64: return numpy.asarray\(image\)"):
+        next(iter(ps.Dataset([{"mask": image}], fields={"mask": ("i64", shape)}).batch(1).loader()))
+    levels = next(iter(ps.Dataset([{"mask": image}], fields={"mask": ("u8", shape)}).batch(1).loader()))
+    assert (levels["mask"].numpy() == 255).all()
+    numbers = next(iter(ps.Dataset([{"mask": np.asarray(image)}], fields={"mask": ("i64", (4, 4))}).batch(1).loader()))
+    assert (numbers["mask"].numpy() == 1).all()
 
 
 def test_pil_images_that_would_lose_something_say_so():

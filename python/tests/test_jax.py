@@ -52,6 +52,24 @@ for epoch in range(2):
     )
 
 
+def test_names_of_rows_are_beside_them():
+    run(
+        """
+loader = pj.DataLoader(plan(), names="name")
+for batch, step in zip(loader, plan().loader()):
+    assert batch.pop("name") == step.names() and len(step.names()) == 8
+    assert np.asarray(batch["label"]).tolist() == [sample.number for sample in step.samples]
+    jax.jit(lambda batch: batch["x"].sum())(batch)
+try:
+    pj.DataLoader(plan(), names="label")
+except ValueError as error:
+    assert "names: the batches have a field 'label': choose another key" in str(error)
+else:
+    raise AssertionError
+"""
+    )
+
+
 def test_padding_and_short_batches():
     run(
         """

@@ -493,6 +493,9 @@ def test_an_exchange_that_raises_ends_the_loader_with_its_error() -> None:
         next(iter(loader(broken)))
     with pytest.raises(ps.Error, match="a list of str"):
         next(iter(loader(lambda own: 3)))
+    for texts in ([], ["{}"]):
+        with pytest.raises(ps.Error, match=f"the exchange gave {len(texts)} texts, and"):
+            next(iter(loader(lambda own, texts=texts: texts)))
     assert sum(1 for _ in loader(lambda own: [own])) == 5
 
 

@@ -77,7 +77,13 @@ std::string encode(const std::vector<Fact>& facts) {
 }  // namespace
 
 void require_agreement(const Exchange& exchange, const std::vector<Fact>& facts) {
-  const std::vector<std::string> all = exchange(encode(facts));
+  const std::string own = encode(facts);
+  const std::vector<std::string> all = exchange(own);
+  if (std::ranges::find(all, own) == all.end())
+    throw Error(fmt::format(
+        "the exchange gave {} texts, and the one of this process is not among them: it gives every "
+        "process the texts of all, in the order of their ranks",
+        all.size()));
   std::map<std::string, Values> values;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const nlohmann::json object = nlohmann::json::parse(all[rank], nullptr, false);

@@ -21,6 +21,7 @@
 #include <penstock/core/fields.hpp>
 #include <penstock/core/tensor.hpp>
 
+#include "src/core/enum_check.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/core/one_of.hpp"
 
@@ -234,8 +235,11 @@ std::string value_text(const T& value) {
 
 /// Of what is made of these arguments, a struct with a kName. The text says what differs from the defaults; the options
 /// have everything, since defaults may change.
+///
+/// Errors  std::invalid_argument  as check_enums
 template <class Arguments>
 [[nodiscard]] Description describe_call(const Arguments& arguments) {
+  check_enums(Arguments::kName, arguments);
   return {.name = Arguments::kName,
           .options = dump_json(write_json(arguments)),
           .text = call_text(Arguments::kName, changed_arguments(arguments))};

@@ -256,15 +256,22 @@ Description read_description(const Json& json, const std::string& where) {
 }
 
 Json parse_json(std::string_view text, const std::string& where) {
-  const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
+  std::vector<std::set<std::string>> names;  // of the objects around
+  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
     if (depth > kMostLevels)
       throw Error(fmt::format("{} has more than {} levels of brackets", where, kMostLevels));
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key &&
+        !names.back().insert(parsed.get_ref<const std::string&>()).second)
+      throw Error(fmt::format("{} has the field '{}' twice in one object: leave one of them out",
+                              where, valid_text(parsed)));
     return true;
   };
   try {
     if (const auto marked = with_halves_marked(text))
-      return converted(Json::parse(*marked, check_depth), without_marks);
-    return Json::parse(text, check_depth);
+      return converted(Json::parse(*marked, check), without_marks);
+    return Json::parse(text, check);
   } catch (const nlohmann::json::exception& error) {
     std::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at …"
     if (const auto number = what.find("] "); what.starts_with('[') && number != what.npos)

@@ -11,6 +11,7 @@
 
 #include "src/core/start_thread.hpp"
 #include "src/loader/observed.hpp"
+#include "src/plan/order.hpp"
 #include "src/staging/host_memory.hpp"
 
 namespace penstock::loader {
@@ -238,9 +239,13 @@ void Engine::drive(const std::stop_token& stop) {
   std::uint64_t step = first_;
   try {
     while (!stop.stop_requested() && (!last_ || step < *last_) && open_step(step, stop)) ++step;
-    // What ended a stream comes after its last record.
-    const Stream* stream = config_.plan->stream();
-    if (!stop.stop_requested()) end(stream != nullptr ? stream->cause() : nullptr, step);
+    // What ended a stream comes after its last record, unless take() needed no more than had arrived by then.
+    Stream* const stream = config_.plan->stream();
+    const auto wanted =
+        stream != nullptr ? plan::sample_order(*config_.plan, {})->size() : std::nullopt;
+    const bool is_whole = wanted && stream->wait(0, stop) >= *wanted;
+    if (!stop.stop_requested())
+      end(stream != nullptr && !is_whole ? stream->cause() : nullptr, step);
   } catch (...) {
     end(std::current_exception(), step);
   }

@@ -10,6 +10,7 @@
 
 #include <penstock/core/process.hpp>
 
+#include "src/core/enum_check.hpp"
 #include "src/plan/branches.hpp"
 #include "src/plan/buckets.hpp"
 #include "src/plan/order.hpp"
@@ -86,6 +87,7 @@ std::vector<std::size_t> find_packable(std::span<const BranchRecipe> branches) {
 
 EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::uint64_t seed,
                        const std::vector<WeightChange>& weights) {
+  core::check_enums("loader", options);
   const InputContext& context = *options.context;
   const Topology topology(*plan, context, options.mode, options.shards);
   const bool draws = options.on_fault == OnFault::replace || is_random(*plan);

@@ -233,9 +233,18 @@ void Run::compare_facts(Lock& lock) {
   const std::vector<Fact> facts = facts_locked();
   is_comparing_ = true;
   lock.unlock();
+  const auto exchange = [this](const std::string& own) {
+    std::vector<std::string> all = options_.exchange(own);
+    if (const auto processes = options_.context->num_input_pipelines; all.size() < processes)
+      throw Error(fmt::format(
+          "the exchange gave {} texts, and this dataset is read by {} processes: it gives every "
+          "process the texts of all, in the order of their ranks",
+          all.size(), processes));
+    return all;
+  };
   std::exception_ptr error;
   try {
-    require_agreement(options_.exchange, facts);
+    require_agreement(exchange, facts);
   } catch (...) {
     error = std::current_exception();
   }

@@ -7,6 +7,7 @@
 
 #include <penstock/batch/slicing.hpp>
 
+#include "src/core/enum_check.hpp"
 #include "src/core/json_fields.hpp"
 #include "src/plan/branches.hpp"
 #include "src/plan/buckets.hpp"
@@ -187,6 +188,8 @@ void check_description(const Description& description) {
 }  // namespace
 
 void check_input(const Plan& plan) {
+  if (const Mix* const mix = std::get_if<Mix>(&plan.input()))
+    core::check_enums(mix->kName, mix->options);
   std::visit(Overloaded{[&](const Mix& mix) {
                           check_parts("mix", mix.datasets);
                           check_alike("mix", mix.datasets);
@@ -213,6 +216,7 @@ void check_before(const Plan& plan, const Operation& operation) {
     refuse(fmt::format(
         "{} comes after prefetch_to_devices, which is the last operation: put it before",
         name_of(operation)));
+  std::visit([](const auto& one) { core::check_enums(one.kName, one); }, operation);
   std::visit(BeforeCheck(plan), operation);
 }
 

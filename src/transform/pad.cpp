@@ -33,6 +33,11 @@ std::optional<Element> element_as(double value) {
   if constexpr (std::is_same_v<T, float>)
     if (std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max())
       return std::nullopt;
+  // An integer is meant as it is, a fraction as the nearest that there is.
+  if constexpr (std::is_same_v<T, float>)
+    if (std::trunc(value) == value && std::abs(value) < std::ldexp(1.0, 53) &&
+        static_cast<double>(static_cast<float>(value)) != value)
+      return std::nullopt;
   const T converted = static_cast<T>(value);
   Element element{};
   std::memcpy(element.data(), &converted, sizeof converted);
@@ -111,7 +116,8 @@ class Pad final : public Transform {
                       "lengths='{1}_length'",
                       options_.lengths, options_.field));
     if (!element_of(field.dtype, options_.value))
-      refuse(fmt::format("'{}' cannot have the value {}", field.to_string(), options_.value));
+      refuse(fmt::format("'{}' cannot have the value {}{}", field.to_string(), options_.value,
+                         nearest_of(field.dtype)));
     extents.front() = options_.to;
     field.shape = Shape(extents);
     Binding binding{.inputs = {input}, .outputs = {field}};
@@ -140,6 +146,13 @@ class Pad final : public Transform {
   [[nodiscard]] Description description() const override { return transform::describe(options_); }
 
  private:
+  // What is next to a value that the field cannot have.
+  [[nodiscard]] std::string nearest_of(DType dtype) const {
+    const auto nearest = static_cast<float>(options_.value);
+    if (dtype != DType::f32 || !std::isfinite(nearest)) return {};
+    return fmt::format(": the nearest that it can have is {:.17g}", static_cast<double>(nearest));
+  }
+
   PadOptions options_;
   std::string too_long_;
 };

@@ -55,6 +55,16 @@ TEST(Agreement, WhatDiffersIsNamedInEveryProcess) {
       testing::Each(testing::HasSubstr("batch is not known in process 0, '60' in process 1")));
 }
 
+TEST(Agreement, NeedsTheOwnTextBack) {
+  const Facts facts{{"seed", "1"}};
+  for (const std::vector<std::string>& texts : {std::vector<std::string>{}, {R"({"seed":"2"})"}})
+    EXPECT_THAT(
+        [&] { require_agreement([&](const std::string&) { return texts; }, facts); },
+        testing::ThrowsMessage<Error>(testing::HasSubstr(
+            "the exchange gave " + std::to_string(texts.size()) +
+            " texts, and the one of this process is not among them: it gives every process")));
+}
+
 TEST(Agreement, OfLongValuesTheirDifferenceIsShown) {
   const std::string begin(500, 'x');
   const auto said =

@@ -20,6 +20,7 @@
 #include <penstock/core/tensor.hpp>
 
 #include "src/core/call_text.hpp"
+#include "src/core/enum_check.hpp"
 #include "src/core/limits.hpp"
 
 namespace penstock {
@@ -126,6 +127,20 @@ void visit_fields(Visitor& visit, Pen& pen) {
   visit("wet", pen.wet);
 }
 
+struct Shades {
+  std::vector<Shade> list{};
+  std::optional<Shade> maybe{};
+  std::vector<Drawing> drawings{};
+  DType dtype = DType::u8;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Shades& shades) {
+  visit("list", shades.list);
+  visit("maybe", shades.maybe);
+  visit("drawings", shades.drawings);
+  visit.speed("dtype", shades.dtype);
+}
+
 }  // namespace fields_test
 
 template <>
@@ -153,6 +168,7 @@ using fields_test::Circle;
 using fields_test::Drawing;
 using fields_test::Nothing;
 using fields_test::Shade;
+using fields_test::Shades;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
@@ -336,6 +352,37 @@ TEST(Limits, HoldNumbersAndBothEndsOfRanges) {
   refused(Drawing{.range = {-2, 0}}, "drawing: range is a range within -1 to 1, found [-2, 0]");
   refused(Drawing{.range = {0.5, 0.25}},
           "drawing: range is a range within -1 to 1, found [0.5, 0.25]");
+}
+
+TEST(JsonFields, RefusesAFieldThatComesTwice) {
+  const auto refused = [](const std::string& text, const std::string& name) {
+    EXPECT_THAT([&] { (void)core::parse_json(text, "the plan"); },
+                ThrowsMessage<Error>("the plan has the field '" + name +
+                                     "' twice in one object: leave one of them out"))
+        << text;
+  };
+  refused(R"({"title": "a", "layers": 2, "title": "b"})", "title");
+  refused(R"([{"x": 1}, {"x": 1, "y": {"x": 2}, "x": 3}])", "x");
+  refused(R"({"a": {"b": [{"c": 1, "c": 1}]}})", "c");
+  EXPECT_NO_THROW(
+      (void)core::parse_json(R"({"x": {"x": [{"x": 1}, {"x": 2}]}, "y": {"x": 3}})", ""));
+}
+
+TEST(EnumCheck, RefusesAValueWithoutANameWhereverItStands) {
+  const auto refused = [](const auto& value, const std::string& message) {
+    EXPECT_THAT([&] { core::check_enums("draw", value); },
+                ThrowsMessage<std::invalid_argument>(message));
+  };
+  EXPECT_NO_THROW(core::check_enums("draw", make_drawing()));
+  EXPECT_NO_THROW(core::check_enums("draw", Nothing{}));
+  constexpr auto kNone = static_cast<Shade>(9);
+  const std::string what = "expected one of light, dark, found the number 9";
+  refused(Drawing{.shade = kNone}, "draw: shade: " + what);
+  refused(Shades{.list = {Shade::light, kNone}}, "draw: list: " + what);
+  refused(Shades{.maybe = kNone}, "draw: maybe: " + what);
+  refused(Shades{.drawings = {{}, {.shade = kNone}}}, "draw: shade: " + what);
+  refused(Shades{.dtype = static_cast<DType>(99)},
+          "draw: dtype: expected one of the types, such as u8 and f32, found the number 99");
 }
 
 TEST(EnumNames, AreFoundBothWays) {

@@ -113,6 +113,29 @@ TEST(JpegDecoder, SaysWhatTheHeaderSays) {
   EXPECT_EQ(turned.upright(), ImageSize(20, 10));
 }
 
+// Pillow takes all of these but a BYTE, which libtiff takes in a TIFF.
+TEST(JpegDecoder, FindsAnOrientationOfEveryTypeOfIntegers) {
+  Decoder decoder;
+  for (const bool big_endian : {false, true})
+    for (const int type : {1, 3, 4, 6, 8, 9, 2, 5, 12}) {
+      Bytes app1 = exif_app1(6, big_endian);
+      const std::size_t entry = 6 + 8 + 2 + 12;
+      const int size = type % 5 == 1 ? 1 : type % 5 == 3 ? 2 : 4;
+      const auto put = [&](std::size_t at, int value, int bytes) {
+        for (int k = 0; k < bytes; ++k)
+          app1[at + static_cast<std::size_t>(k)] =
+              static_cast<std::byte>(value >> 8 * (big_endian ? bytes - 1 - k : k));
+      };
+      put(entry + 2, type, 2);
+      put(entry + 8, 0, 4);
+      put(entry + 8, 6, size);
+      const bool is_integer = type != 2 && type != 5 && type != 12;
+      EXPECT_EQ(decoder.open(jpeg_of(picture(20, 10), {.app1 = app1}))->orientation,
+                is_integer ? 6 : 1)
+          << type << " " << big_endian;
+    }
+}
+
 TEST(JpegDecoder, LeavesToLibjpegWhatItDoesNotTake) {
   const auto stats = std::make_shared<JpegStats>();
   Decoder decoder({.stats = stats});

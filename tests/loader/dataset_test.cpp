@@ -27,6 +27,35 @@ TEST(Dataset, LeavesThePlanItWasCalledOnAsItWas) {
   EXPECT_EQ(half.batch(8).repeat().size(), std::nullopt);
 }
 
+// Code that asks for one of the others would take it for the last.
+TEST(Dataset, RefusesEnumsThatHaveNoSuchValue) {
+  const auto refused = [](const auto& call, const std::string& message) {
+    EXPECT_THAT(call, ThrowsMessage<std::invalid_argument>(HasSubstr(message)));
+  };
+  const Dataset data(fake(10));
+  const Dataset batches = data.batch(2);
+  refused([&] { (void)data.batch(2, {.remainder = static_cast<Remainder>(9)}); },
+          "batch: remainder: expected one of keep, drop, pad, found the number 9");
+  refused(
+      [&] { (void)batches.prefetch_to_devices(host_devices(2), {.split = static_cast<Split>(7)}); },
+      "prefetch_to_devices: split: expected one of scatter, round_robin, shard_early, found the "
+      "number 7");
+  refused([&] { (void)batches.loader({.on_fault = static_cast<OnFault>(3)}); },
+          "loader: on_fault: expected one of raise, replace, mask, found the number 3");
+  refused([&] { (void)batches.loader({.mode = static_cast<InputMode>(3)}); }, "loader: mode: ");
+  refused(
+      [&] {
+        (void)mix({data, data}, {.until = static_cast<MixUntil>(5)});
+      },
+      "mix: until: expected one of first_exhausted, all_exhausted, found the number 5");
+  refused(
+      [&] { (void)decode_image({.crop = resize_to(8), .decoder = static_cast<JpegDecoder>(9)}); },
+      "decode_image: decoder: expected one of ");
+  refused(
+      [&] { (void)decode_image({.crop = resize_to(8), .filter = static_cast<ResizeFilter>(99)}); },
+      "decode_image: filter: expected one of ");
+}
+
 TEST(Dataset, DescribesItselfAsWritten) {
   EXPECT_EQ(Dataset(fake(9))
                 .shuffle({.seed = 7})

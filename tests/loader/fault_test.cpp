@@ -272,6 +272,37 @@ TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {
   EXPECT_EQ(run({.max_fault_rate = 0.11}), 100U);
 }
 
+// A run that is stopped and resumed raises where one that goes on does.
+TEST(Faults, BudgetsCountWhatCameBeforeARestore) {
+  auto source = fake(400);
+  for (std::uint64_t number = 100; number < 300; number += 10) source->bad.insert(number);
+  for (LoaderOptions options :
+       {LoaderOptions{.max_faults = 12}, LoaderOptions{.max_fault_rate = 0.05}}) {
+    options.on_fault = OnFault::mask;
+    const Dataset data = Dataset(source).batch(10);
+    const auto steps_of = [&](Loader& loader) {
+      std::uint64_t steps = 0;
+      EXPECT_THAT(
+          [&] {
+            while (loader.next()) ++steps;
+          },
+          ThrowsMessage<DataError>(HasSubstr("are tolerated")));
+      return steps;
+    };
+    Loader whole = data.loader(options);
+    const std::uint64_t steps = steps_of(whole);
+    EXPECT_GT(steps, 15U);
+    for (std::uint64_t stop = 0; stop <= steps; ++stop) {
+      Loader first = data.loader(options);
+      for (std::uint64_t step = 0; step < stop; ++step) (void)first.next();
+      const std::string state = first.state().to_json();
+      Loader rest = data.loader(options);
+      rest.restore(LoaderState::from_json(state));
+      EXPECT_EQ(stop + steps_of(rest), steps);
+    }
+  }
+}
+
 TEST(Faults, AUsersExceptionIsAFaultThatKeepsWhatWasThrown) {
   struct Special : std::runtime_error {
     using std::runtime_error::runtime_error;

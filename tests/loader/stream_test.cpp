@@ -76,6 +76,30 @@ TEST(Stream, TheCauseComesAfterTheLastRecord) {
                 ThrowsMessage<std::runtime_error>(HasSubstr("the simulator crashed")));
 }
 
+// However soon the stream ended: else it would depend on who is faster.
+TEST(Stream, TakeOfWhatArrivedHasNoCause) {
+  const auto fails_with = [](std::int64_t pushed, std::uint64_t taken) {
+    const auto queue = source::queue(kFields);
+    for (std::int64_t k = 0; k < pushed; ++k) push(*queue, k);
+    queue->close(std::make_exception_ptr(std::runtime_error("the simulator crashed")));
+    Loader loader = Dataset(queue).shuffle({.seed = 1, .buffer = 3}).take(taken).batch(4).loader();
+    std::int64_t rows = 0;
+    try {
+      while (const auto step = loader.next())
+        rows += static_cast<std::int64_t>(step->global_samples());
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "the simulator crashed");
+      EXPECT_EQ(rows, pushed);
+      return true;
+    }
+    EXPECT_EQ(rows, static_cast<std::int64_t>(taken));
+    return false;
+  };
+  EXPECT_FALSE(fails_with(9, 7));
+  EXPECT_FALSE(fails_with(7, 7));
+  EXPECT_TRUE(fails_with(6, 7));
+}
+
 // It had no numbers, and so no epoch: 0 would have been a guess.
 TEST(Stream, AnEpochThatDoesNotComeThrowsTheCause) {
   const auto queue = source::queue(kFields);

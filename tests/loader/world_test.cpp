@@ -52,6 +52,27 @@ TEST(World, RefusesPositionsWhereEachOrderHasAShard) {
       (void)ten.filter([](const RecordInfo&) { return true; }).seed(1).batch(2).loader(two));
 }
 
+TEST(World, AnExchangeThatLacksAProcessIsAnErrorAtOnce) {
+  const auto with = [](std::uint32_t processes, const Exchange& exchange) {
+    return Dataset(source::numbers(12))
+        .seed(1)
+        .batch(6)
+        .loader({.context = InputContext{.num_input_pipelines = processes}, .exchange = exchange});
+  };
+  Loader lacks = with(3, [](const std::string& own) { return std::vector{own, own}; });
+  for (int again = 0; again < 2; ++again)
+    EXPECT_THAT(
+        [&] { (void)lacks.next(); },
+        ThrowsMessage<Error>(HasSubstr("the exchange gave 2 texts, and this dataset is read "
+                                       "by 3 processes: it gives every process the texts")));
+  Loader empty = with(1, [](const std::string&) { return std::vector<std::string>{}; });
+  EXPECT_THAT([&] { (void)empty.next(); },
+              ThrowsMessage<Error>(HasSubstr("gave 0 texts, and this dataset is read by 1")));
+  // Of more processes than read, such as several that read the same for one model.
+  Loader more = with(2, [](const std::string& own) { return std::vector{own, own, own, own}; });
+  EXPECT_TRUE(more.next());
+}
+
 TEST(World, RefusesMoreReplicasAndThreadsThanThereCanBe) {
   const Dataset plan =
       Dataset(source::numbers(10)).seed(1).batch(4).prefetch_to_devices(host_devices(4));

@@ -198,6 +198,30 @@ TEST_F(Resume, VerifyChecksEveryStepAgainstWhatWasRecorded) {
   refuses({"--epochs", "2"}, 1, "cannot be read");
 }
 
+TEST_F(Resume, ARecordThatWouldLackStepsIsRefused) {
+  const std::string file = (folder_ / "digests").string();
+  const std::string state = (folder_ / "state").string();
+  (void)report({"--steps", "5", "--state-out", state});
+  (void)report({"--steps", "3", "--record", file});
+  const std::string before = read_file(file);
+  const Outcome ends_early = run(flags({"--epochs", "2", "--record", file, "--state-in", state}));
+  EXPECT_EQ(ends_early.status, 2);
+  EXPECT_THAT(ends_early.err, AllOf(HasSubstr("--record: '" + file + "' has no digest of step 4"),
+                                    HasSubstr("or name another file")));
+  EXPECT_EQ(read_file(file), before);
+
+  (void)run_world(2, {"--steps", "5", "--record", file});
+  const Outcome of_two = finish(
+      start(flags({"--epochs", "2", "--record", file, "--state-in", state}), 0, torchrun(0, 4)));
+  EXPECT_EQ(of_two.status, 2);
+  EXPECT_THAT(of_two.err, HasSubstr("was recorded by one of 2 processes, and here there are 4"));
+
+  // A new file has the steps from there on, for a run that resumes there.
+  const std::string rest = (folder_ / "rest").string();
+  (void)report({"--epochs", "2", "--record", rest, "--state-in", state});
+  (void)report({"--epochs", "2", "--verify", rest, "--state-in", state});
+}
+
 TEST_F(Resume, OneProcessVerifiesWhatSeveralRecorded) {
   const std::string file = (folder_ / "digests").string();
   (void)run_world(2, {"--epochs", "2", "--record", file});

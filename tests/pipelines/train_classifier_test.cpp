@@ -298,6 +298,24 @@ TEST_F(TrainClassifier, KilledAndResumedItHasTheSameLossesBitByBit) {
   EXPECT_EQ(rest, Losses(whole.find(rest.begin()->first), whole.end()));
 }
 
+TEST_F(TrainClassifier, EndsWithACheckpointOfItsLastStep) {
+  const Losses whole = losses_of({"--devices", "host:2", "--steps", "9"});
+  const std::string checkpoint = (folder_ / "checkpoint").string();
+  const std::vector<std::string> flags{"--devices", "host:2", "--checkpoint", checkpoint};
+  const auto run_to = [&](const char* step, const char* every, bool resume) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), {"--steps", step, "--checkpoint-every", every});
+    if (resume) all.emplace_back("--resume");
+    fs::remove(losses_);
+    return losses_of(all);
+  };
+  (void)run_to("3", "50", false);  // shorter than the steps between two
+  const Losses middle = run_to("7", "2", true);
+  const Losses rest = run_to("9", "50", true);
+  EXPECT_EQ(middle, Losses(whole.find(3), whole.find(7)));
+  EXPECT_EQ(rest, Losses(whole.find(7), whole.end()));
+}
+
 TEST_F(TrainClassifier, WrongFlagsAndCheckpointsAreRefusedByName) {
   EXPECT_EQ(train(small({"--resume"})).status, 2);
   EXPECT_EQ(train(small({"--devices", "tpu:1"})).status, 2);

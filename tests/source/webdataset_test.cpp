@@ -346,6 +346,14 @@ TEST(WebDataset, RefusesOptionsThatCannotBe) {
   refused(shards_in_memory({{.name = "a", .extensions = {}}}), "no extensions");
   refused(shards_in_memory({{.name = "a", .extensions = {"."}}}), "expected an extension");
   refused(
+      shards_in_memory(
+          {{.name = "a", .extensions = {"jpg"}, .type = static_cast<WebDatasetField::Type>(7)}}),
+      "webdataset: type: expected one of bytes, integer, found the number 7");
+  for (const char* list : {"png,jpg", "png;jpg", "png|jpg"})
+    refused(shards_in_memory({{.name = "a", .extensions = {list}}}),
+            std::string("field 'a': '") + list +
+                "' is no extension: of several give a list, such as [\"jpg\", \"png\"]");
+  refused(
       shards_in_memory({{.name = "a", .extensions = {"b"}}, {.name = "a", .extensions = {"c"}}}),
       "two fields");
   refused(shards_in_memory(std::vector<Field>(17, {.name = "a", .extensions = {"b"}})),

@@ -239,6 +239,181 @@ TEST(Tiff, IsRefusedWhereItsDecoderCouldEndTheProcessOrTakeAllMemory) {
   EXPECT_EQ(fault_of_tiff(1, 0, probe), "");
 }
 
+// A bitmap of 3x2 pixels of 8 bits, whose palette is grey levels, with these runs.
+Bytes bitmap_of(const std::vector<std::uint8_t>& runs) {
+  Bytes bytes;
+  const auto put = [&](std::uint32_t value, int size) {
+    for (int k = 0; k < size; ++k) bytes.push_back(static_cast<std::byte>(value >> (8 * k)));
+  };
+  put('B' | 'M' << 8, 2);
+  for (const std::uint32_t value :
+       {0U, 0U, 14 + 40 + 4 * 256U, 40U, 3U, 2U, 8U << 16 | 1, 1U, 0U, 0U, 0U, 0U, 0U})
+    put(value, 4);
+  for (std::uint32_t level = 0; level < 256; ++level) put(level * 0x010101, 4);
+  for (const std::uint8_t run : runs) put(run, 1);
+  return bytes;
+}
+
+std::vector<int> levels_of(const Pixels& pixels) {
+  std::vector<int> levels;
+  for (std::size_t k = 0; k < pixels.data.size(); k += 3) levels.push_back(pixels.data[k]);
+  return levels;
+}
+
+TEST(Bmp, OfRunsIsWhole) {
+  const std::vector<int> whole{7, 7, 7, 9, 8, 8};
+  for (const std::vector<std::uint8_t>& runs : {
+           std::vector<std::uint8_t>{1, 9, 2, 8, 0, 0, 3, 7, 0, 0, 0, 1},
+           {1, 9, 2, 8, 0, 0, 3, 7, 0, 1},
+           {1, 9, 2, 8, 0, 0, 3, 7},        // without an end
+           {1, 9, 3, 8, 0, 0, 4, 7, 0, 1},  // with the padding of rows
+           {1, 9, 0, 3, 8, 8, 8, 0, 0, 0, 4, 7},
+       }) {
+    const Whole found = decode_upright(bitmap_of(runs), 3, 2);
+    EXPECT_EQ(found.fault, "");
+    EXPECT_EQ(levels_of(found.pixels), whole) << testing::PrintToString(runs);
+  }
+  // What a row's end or a jump leaves out has the first colour.
+  EXPECT_EQ(levels_of(decode_upright(bitmap_of({1, 9, 0, 0, 3, 7, 0, 1}), 3, 2).pixels),
+            (std::vector<int>{7, 7, 7, 9, 0, 0}));
+  EXPECT_EQ(levels_of(decode_upright(bitmap_of({0, 2, 1, 1, 2, 7, 0, 1}), 3, 2).pixels),
+            (std::vector<int>{0, 7, 7, 0, 0, 0}));
+}
+
+TEST(Bmp, WhoseRunsEndEarlyOrLeaveItIsAFault) {
+  const std::vector<std::pair<std::vector<std::uint8_t>, std::string>> damaged{
+      {{5, 9, 0, 0, 3, 7, 0, 1}, "a run leaves the picture in row 1 of 2"},
+      {{3, 9, 0, 0, 1, 7, 0, 4, 1, 2, 3, 4, 0, 1}, "a run leaves the picture in row 2 of 2"},
+      {{1, 9, 0, 2, 4, 0, 0, 0, 3, 7, 0, 1}, "a jump leaves the picture in row 1 of 2"},
+      {{0, 2, 0, 2, 3, 7, 0, 1}, "a jump leaves the picture in row 1 of 2"},
+      {{3, 9, 0, 1}, "the runs end in row 1 of 2"},
+      {{3, 9, 0, 0, 2, 7, 0, 1}, "the runs end in row 2 of 2"}};
+  for (const auto& [runs, what] : damaged)
+    EXPECT_EQ(decode_upright(bitmap_of(runs), 3, 2).fault, "corrupt BMP data: " + what);
+  EXPECT_EQ(decode_upright(bitmap_of({3, 9, 0, 0, 2, 7}), 3, 2).fault, "premature end of BMP file");
+}
+
+TEST(Heif, WhoseGridIsLargerThanTheHeaderSaysIsRefusedBeforeItTakesMemory) {
+  Bytes bytes = read_file("grid.avif");
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libheif";
+  constexpr std::string_view kName = "idat";
+  const auto name = std::ranges::search(
+      bytes, kName, [](std::byte a, char b) { return static_cast<char>(a) == b; });
+  ASSERT_FALSE(name.empty());
+  const auto size = name.end() + 4;  // 2 bytes each, big-endian
+  size[0] = size[2] = std::byte{5000 >> 8};
+  size[1] = size[3] = std::byte{5000 & 255};
+  EXPECT_THAT(decode_upright(bytes, 37, 22).fault,
+              HasSubstr("Image size 5000x5000 exceeds the maximum image size"));
+}
+
+TEST(Heif, OfAKindThatLibheifDoesNotReadSaysSoInOneLine) {
+  Bytes bytes = read_file("avif.avif");
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libheif";
+  for (std::size_t at = 4; at + 4 < 40; ++at)  // its brands become those of a sequence that is none
+    if (bytes[at] == std::byte{'a'} && bytes[at + 1] == std::byte{'v'} &&
+        bytes[at + 2] == std::byte{'i'})
+      bytes[at + 3] = std::byte{'s'};
+    else if (bytes[at] == std::byte{'m'} && bytes[at + 1] == std::byte{'i'})
+      bytes[at] = std::byte{'x'};
+  const std::string fault = decode_upright(bytes, 37, 22).fault;
+  EXPECT_THAT(fault, HasSubstr("of a kind that libheif does not read: convert it"));
+  EXPECT_THAT(fault, testing::Not(HasSubstr("\n")));
+}
+
+// A TIFF of `width` pixels in one row, of 16 bits a sample: colours, then what the fourth tag says of the extra samples.
+Bytes wide_tiff(const std::vector<std::uint16_t>& samples, std::uint32_t width,
+                std::uint32_t photometric, std::uint32_t extra, std::uint32_t planar = 1) {
+  const auto per_pixel = static_cast<std::uint32_t>(samples.size()) / width;
+  Bytes strip;
+  for (const std::uint16_t sample : samples) {
+    strip.push_back(static_cast<std::byte>(sample & 255));
+    strip.push_back(static_cast<std::byte>(sample >> 8));
+  }
+  std::vector<std::array<std::uint32_t, 4>> entries{
+      {256, 3, 1, width},
+      {257, 3, 1, 1},
+      {258, 3, 1, 16},
+      {259, 3, 1, 1},
+      {262, 3, 1, photometric},
+      {273, 4, 1, 0},
+      {277, 3, 1, per_pixel},
+      {278, 4, 1, 1},
+      {279, 4, 1, static_cast<std::uint32_t>(strip.size())},
+      {284, 3, 1, planar}};
+  if (extra > 0) entries.push_back({338, 3, 1, extra});
+  entries[5][3] = static_cast<std::uint32_t>(8 + 2 + 12 * entries.size() + 4);
+  return tiff_of(entries, strip);
+}
+
+// Every level of 16 bits that is divided is the nearest of 8 bits.
+TEST(Tiff, DividesLevelsOf16BitsByAlphaBeforeTheyBecome8) {
+  constexpr std::uint32_t kWidth = 4096;
+  std::vector<std::uint16_t> rgb;
+  std::vector<std::uint16_t> grey;
+  for (std::uint32_t x = 0; x < kWidth; ++x) {
+    const std::uint32_t alpha = 1 + 16 * x;
+    for (const std::uint32_t part : {3U, 5U, 16U})
+      rgb.push_back(static_cast<std::uint16_t>(alpha * part * (x % 4) / 48));
+    rgb.push_back(static_cast<std::uint16_t>(alpha));
+    grey.insert(grey.end(), {rgb[rgb.size() - 3], static_cast<std::uint16_t>(alpha)});
+  }
+  const Bytes bytes = wide_tiff(rgb, kWidth, 2, 1);
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libtiff";
+  const auto nearest = [](std::uint32_t color, std::uint32_t alpha) {
+    return static_cast<int>(std::floor(255.0 * color / alpha + 0.5));
+  };
+  const Whole found = decode_upright(bytes, kWidth, 1);
+  ASSERT_EQ(found.fault, "");
+  const Whole of_grey = decode_upright(wide_tiff(grey, kWidth, 1, 1), kWidth, 1);
+  ASSERT_EQ(of_grey.fault, "");
+  for (std::size_t x = 0; x < kWidth; ++x) {
+    for (std::size_t c = 0; c < 3; ++c)
+      ASSERT_EQ(found.pixels.data[3 * x + c], nearest(rgb[4 * x + c], rgb[4 * x + 3])) << x;
+    ASSERT_EQ(of_grey.pixels.data[3 * x], nearest(grey[2 * x], grey[2 * x + 1])) << x;
+  }
+}
+
+TEST(Tiff, OfPlanesIsDividedAsOneOfPixels) {
+  const std::vector<std::uint16_t> rgba{1000, 2000, 3000, 3000, 0, 30000, 60000, 65535};
+  const Bytes whole = wide_tiff(rgba, 2, 2, 1);
+  if (!is_built(whole)) GTEST_SKIP() << "built without libtiff";
+  // Four strips, one a plane: their places and sizes are lists behind the directory.
+  Bytes planes = wide_tiff({1000, 0, 2000, 30000, 3000, 60000, 3000, 65535}, 2, 2, 1, 2);
+  const std::size_t entry = 10;
+  const auto put = [&](std::size_t at, std::uint32_t value) {
+    for (std::size_t k = 0; k < 4; ++k) planes[at + k] = static_cast<std::byte>(value >> (8 * k));
+  };
+  const auto data = static_cast<std::uint32_t>(8 + 2 + 12 * 11 + 4);
+  for (const std::size_t tag : {5U, 8U}) {
+    put(entry + 12 * tag + 4, 4);
+    put(entry + 12 * tag + 8, static_cast<std::uint32_t>(planes.size()));
+    for (std::uint32_t k = 0; k < 4; ++k) {
+      planes.resize(planes.size() + 4);
+      put(planes.size() - 4, tag == 5 ? data + 4 * k : 4);
+    }
+  }
+  const Whole found = decode_upright(planes, 2, 1);
+  ASSERT_EQ(found.fault, "");
+  EXPECT_EQ(found.pixels.data, (std::vector<std::uint8_t>{85, 170, 255, 0, 117, 233}));
+  EXPECT_EQ(found.pixels, decode_upright(whole, 2, 1).pixels);
+}
+
+TEST(Tiff, OfGreyLevelsOf16BitsHasItsAlpha) {
+  const Bytes bytes = wide_tiff({40000, 0, 40000, 65535}, 2, 1, 2);
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libtiff";
+  const Whole found = decode_upright(bytes, 2, 1, {.background = Color(10)});
+  EXPECT_EQ(found.pixels.data, (std::vector<std::uint8_t>{10, 10, 10, 156, 156, 156}));
+}
+
+TEST(Tiff, ThatLibtiffDoesNotConvertIsNamed) {
+  const Bytes bytes = wide_tiff({1, 2, 3, 4}, 1, 5, 0);
+  if (!is_built(bytes)) GTEST_SKIP() << "built without libtiff";
+  EXPECT_EQ(decode_upright(bytes, 1, 1).fault,
+            "a TIFF that libtiff does not convert to RGB: CMYK colours of 16 bits a level; convert "
+            "it, for example to RGB of 8 bits");
+}
+
 TEST(Png, UnpacksNoTextThatNoOneReads) {
   Bytes png = png_of(picture(1, 1));
   const auto chunk = [](std::string_view name, const std::string& content) {

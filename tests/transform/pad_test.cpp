@@ -180,5 +180,23 @@ TEST(FieldsThatDoNotFit, AreNamedWithWhatToDo) {
          "there is a field 'length' already: choose another name, such as lengths='boxes_length'");
 }
 
+// f32 has no 16777217: an integer is never another one, and a fraction is the nearest.
+TEST(Pad, OfFloatsHasTheIntegerThatWasGiven) {
+  const auto bind = [](double value, DType dtype) {
+    const std::vector<FieldSpec> fields{{.name = "x", .dtype = dtype, .shape = {kDynamic}}};
+    return pad({.field = "x", .to = 8, .value = value})->bind(fields);
+  };
+  EXPECT_THAT([&] { (void)bind(16777217, DType::f32); },
+              ThrowsMessage<std::invalid_argument>(
+                  AllOf(HasSubstr("'x f32 [?]' cannot have the value 16777217"),
+                        HasSubstr("the nearest that it can have is 16777216"))));
+  EXPECT_THROW((void)bind(-100000000001, DType::f32), std::invalid_argument);
+  for (const double value :
+       {16777216.0, 16777218.0, -1e9, 0.1, 1e30, -1e38, std::numeric_limits<double>::infinity()})
+    EXPECT_NO_THROW((void)bind(value, DType::f32)) << value;
+  EXPECT_NO_THROW((void)bind(16777217, DType::f64));
+  EXPECT_NO_THROW((void)bind(16777217, DType::i32));
+}
+
 }  // namespace
 }  // namespace penstock

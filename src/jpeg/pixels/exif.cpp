@@ -12,6 +12,9 @@ class Tiff {
   explicit Tiff(std::span<const std::uint8_t> bytes) noexcept
       : bytes_(bytes), big_(bytes.size() > 1 && bytes[0] == 'M') {}
 
+  [[nodiscard]] std::uint32_t byte(std::size_t at) const noexcept {
+    return at < bytes_.size() ? bytes_[at] : 0U;
+  }
   [[nodiscard]] std::uint32_t u16(std::size_t at) const noexcept {
     return big_ ? byte(at) << 8 | byte(at + 1) : byte(at + 1) << 8 | byte(at);
   }
@@ -20,20 +23,38 @@ class Tiff {
   }
 
  private:
-  [[nodiscard]] std::uint32_t byte(std::size_t at) const noexcept {
-    return at < bytes_.size() ? bytes_[at] : 0U;
-  }
-
   std::span<const std::uint8_t> bytes_;
   bool big_;
 };
 
 constexpr std::uint32_t kOrientationTag = 0x0112;
-constexpr std::uint32_t kShort = 3;
 constexpr std::array<std::uint8_t, 6> kExif{'E', 'x', 'i', 'f', 0, 0};
 
 bool has_name(std::span<const std::uint8_t> bytes) noexcept {
   return bytes.size() >= kExif.size() && std::equal(kExif.begin(), kExif.end(), bytes.begin());
+}
+
+// Of an entry of a directory that has one integer, of whatever type: the standard wants a SHORT, and not all writers give it one. 0
+// where it has another kind of value.
+std::uint32_t integer_of(const Tiff& tiff, std::size_t entry) noexcept {
+  constexpr std::uint32_t kByte = 1;
+  constexpr std::uint32_t kShort = 3;
+  constexpr std::uint32_t kLong = 4;
+  constexpr std::uint32_t kSigned = 5;  // from an unsigned type to its signed one
+  const std::size_t value = entry + 8;
+  switch (tiff.u16(entry + 2)) {
+    case kByte:
+    case kByte + kSigned:
+      return tiff.byte(value);
+    case kShort:
+    case kShort + kSigned:
+      return tiff.u16(value);
+    case kLong:
+    case kLong + kSigned:
+      return tiff.u32(value);
+    default:
+      return 0;
+  }
 }
 
 int tiff_orientation(std::span<const std::uint8_t> bytes) noexcept {
@@ -46,9 +67,8 @@ int tiff_orientation(std::span<const std::uint8_t> bytes) noexcept {
     const std::size_t entry = directory + 2 + std::size_t{12} * i;
     if (entry + 12 > bytes.size()) return 0;
     if (tiff.u16(entry) != kOrientationTag) continue;
-    const std::uint32_t value = tiff.u16(entry + 8);
-    const bool valid = tiff.u16(entry + 2) == kShort && value >= 1 && value <= 8;
-    return valid ? static_cast<int>(value) : 0;
+    const std::uint32_t value = integer_of(tiff, entry);
+    return value <= 8 ? static_cast<int>(value) : 0;
   }
   return 0;
 }

@@ -9,6 +9,7 @@
 
 #include <penstock/source/shards.hpp>
 
+#include "src/core/enum_check.hpp"
 #include "src/core/image_kind.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
@@ -480,12 +481,18 @@ void check(WebDatasetOptions& options) {
     throw std::invalid_argument(
         fmt::format("expected at most {} fields, found {}", kMostFields, options.fields.size()));
   }
+  core::check_enums("webdataset", options);
   for (WebDatasetField& field : options.fields) {
     if (field.extensions.empty()) {
       throw std::invalid_argument(fmt::format(
           "field '{}' has no extensions; name at least one, such as \"jpg\"", field.name));
     }
     for (std::string& extension : field.extensions) {
+      if (extension.find_first_of(",;|") != extension.npos)
+        throw std::invalid_argument(fmt::format(
+            "field '{}': '{}' is no extension: of several give a list, such as [\"jpg\", "
+            "\"png\"], of which the first that a sample has is taken",
+            field.name, extension));
       if (extension.starts_with('.')) extension.erase(0, 1);
       extension = core::lower_case(extension);
       if (extension.empty() || extension.find_first_of("/ ") != extension.npos) {

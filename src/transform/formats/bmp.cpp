@@ -174,6 +174,9 @@ Result<void> BmpReader::read_runs(std::uint8_t* rgba) const {
   for (std::size_t k = 0; k < pixels(); ++k) std::ranges::copy(palette_[0], rgba + 4 * k);
   std::size_t x = 0;
   std::size_t y = 0;  // in the order of the file
+  // Some programs write a row's padding, to a multiple of four bytes, as pixels.
+  const std::size_t multiple = bits_ == 8 ? 4 : 8;
+  const std::size_t padded = (width + multiple - 1) / multiple * multiple;
   const auto put = [&](std::uint32_t number) {
     if (x < width) {
       const std::size_t row = is_top_down_ ? y : rows - 1 - y;
@@ -181,29 +184,41 @@ Result<void> BmpReader::read_runs(std::uint8_t* rgba) const {
     }
     ++x;
   };
+  const auto damaged = [&](const char* what) {
+    return Fault{.reason = fmt::format("corrupt BMP data: {} in row {} of {}", what, y + 1, rows)};
+  };
+  const auto is_whole = [&] { return y + 1 == rows && x >= width; };
   std::size_t at = data_;
   const auto byte = [&](std::size_t k) { return std::to_integer<std::uint32_t>(bytes_[k]); };
   while (y < rows) {
-    if (at > bytes_.size() || bytes_.size() - at < 2) return ends_early();
+    if (at > bytes_.size() || bytes_.size() - at < 2) {
+      if (is_whole()) return {};
+      return ends_early();
+    }
     const std::uint32_t count = byte(at);
     const std::uint32_t value = byte(at + 1);
     at += 2;
     if (count > 0) {
+      if (count > padded - x) return damaged("a run leaves the picture");
       for (std::uint32_t k = 0; k < count; ++k)
         put(bits_ == 8 ? value : (k % 2 == 0 ? value >> 4 : value & 15));
     } else if (value == 0) {  // the row ends
       x = 0;
       ++y;
     } else if (value == 1) {  // the bitmap ends
-      return {};
+      if (is_whole()) return {};
+      return damaged("the runs end");
     } else if (value == 2) {  // a jump
       if (bytes_.size() - at < 2) return ends_early();
+      if (byte(at) > padded - x || byte(at + 1) >= rows - y)
+        return damaged("a jump leaves the picture");
       x += byte(at);
       y += byte(at + 1);
       at += 2;
     } else {  // pixels one by one, padded to an even number of bytes
       const std::size_t stored = bits_ == 8 ? value : (value + 1) / 2;
       if (bytes_.size() - at < stored) return ends_early();
+      if (value > padded - x) return damaged("a run leaves the picture");
       for (std::uint32_t k = 0; k < value; ++k) {
         const std::uint32_t pair = byte(at + (bits_ == 8 ? k : k / 2));
         put(bits_ == 8 ? pair : (k % 2 == 0 ? pair >> 4 : pair & 15));

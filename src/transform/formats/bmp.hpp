@@ -12,7 +12,8 @@
 namespace penstock::transform {
 
 /// A bitmap of 1, 4 or 8 bits with a palette, or of 16, 24 or 32 bits; uncompressed, RLE4 or RLE8, of any header from OS/2's to
-/// version 5. Alpha counts only where the header has a mask for it. Numbers beyond the palette are black.
+/// version 5. Alpha counts only where the header has a mask for it. Numbers beyond the palette are black. Runs that end before
+/// the last row is full, or leave a row and its padding, are a fault.
 ///
 /// Source  Microsoft, [MS-WMF] 2.2.2.9 and "Bitmap Storage"; where that leaves a choice (levels of 5 and 6 bits, pixels that a
 ///         run leaves out), the result is Pillow's

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <libheif/heif.h>
@@ -12,6 +15,13 @@ namespace penstock::transform {
 
 namespace {
 
+// libheif ends some of its messages with a line break.
+std::string_view message_of(const heif_error& error) {
+  std::string_view text = error.message;
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  return text;
+}
+
 Fault explain(const heif_error& error) {
   // With another subcode it is the file that asks for too much.
   if (error.code == heif_error_Memory_allocation_error &&
@@ -19,7 +29,101 @@ Fault explain(const heif_error& error) {
     throw std::bad_alloc();
   if (error.subcode == heif_suberror_End_of_data)
     return Fault{.reason = "premature end of HEIF file"};
-  return Fault{.reason = fmt::format("corrupt HEIF data: {}", error.message)};
+  if (error.code == heif_error_Unsupported_filetype)
+    return Fault{.reason = fmt::format(
+                     "an AVIF or HEIF file of a kind that libheif does not read: convert it, for "
+                     "example to a JPEG ({})",
+                     message_of(error))};
+  return Fault{.reason = fmt::format("corrupt HEIF data: {}", message_of(error))};
+}
+
+// Big-endian; bytes behind the end are 0.
+std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (std::size_t k = at; k < at + size; ++k)
+    value = value << 8 | (k < bytes.size() ? std::to_integer<std::uint64_t>(bytes[k]) : 0);
+  return value;
+}
+
+struct Box {
+  std::string_view type;
+  std::span<const std::byte> content;
+};
+
+std::vector<Box> boxes_in(std::span<const std::byte> bytes) {
+  std::vector<Box> boxes;
+  for (std::size_t at = 0; at + 8 <= bytes.size();) {
+    std::uint64_t size = number_at(bytes, at, 4);
+    const std::size_t header = size == 1 ? 16 : 8;
+    if (size == 1) size = number_at(bytes, at + 8, 8);
+    if (size == 0) size = bytes.size() - at;
+    if (size < header || size > bytes.size() - at) break;
+    boxes.push_back({{reinterpret_cast<const char*>(bytes.data()) + at + 4, 4},
+                     bytes.subspan(at + header, size - header)});
+    at += size;
+  }
+  return boxes;
+}
+
+std::span<const std::byte> find_box(std::span<const std::byte> bytes, std::string_view type) {
+  for (const Box& box : boxes_in(bytes))
+    if (box.type == type) return box.content;
+  return {};
+}
+
+// Of the primary image, in the order in which the file gives them to it.
+std::vector<Box> properties_of_primary(std::span<const std::byte> file) {
+  const std::span<const std::byte> meta = find_box(file, "meta");
+  if (meta.size() < 4) return {};
+  const std::span<const std::byte> primary = find_box(meta.subspan(4), "pitm");
+  const std::uint64_t image = number_at(primary, 4, number_at(primary, 0, 1) == 0 ? 2 : 4);
+  const std::span<const std::byte> tables = find_box(meta.subspan(4), "iprp");
+  const std::vector<Box> all = boxes_in(find_box(tables, "ipco"));
+  std::vector<Box> properties;
+  for (const Box& box : boxes_in(tables)) {
+    if (box.type != "ipma") continue;
+    const std::size_t id_bytes = number_at(box.content, 0, 1) == 0 ? 2 : 4;
+    const std::size_t index_bytes = (number_at(box.content, 3, 1) & 1) == 0 ? 1 : 2;
+    std::size_t at = 8;
+    for (std::uint64_t left = number_at(box.content, 4, 4); left > 0 && at < box.content.size();
+         --left) {
+      const bool is_primary = number_at(box.content, at, id_bytes) == image;
+      const std::uint64_t count = number_at(box.content, at + id_bytes, 1);
+      at += id_bytes + 1;
+      for (std::uint64_t k = 0; k < count; ++k, at += index_bytes) {
+        // The highest bit says that a reader must know the property.
+        const std::uint64_t index =
+            number_at(box.content, at, index_bytes) & (index_bytes == 1 ? 0x7F : 0x7FFF);
+        if (is_primary && index >= 1 && index <= all.size()) properties.push_back(all[index - 1]);
+      }
+    }
+  }
+  return properties;
+}
+
+std::uint64_t rounded_fraction(std::span<const std::byte> bytes, std::size_t at) {
+  const std::uint64_t denominator = number_at(bytes, at + 4, 4);
+  if (denominator == 0) return 0;
+  return (number_at(bytes, at, 4) + denominator / 2) / denominator;
+}
+
+// The standard wants an image's rotation and cropping behind its size. Where they stand before it, libheif does them, and says a size
+// without them: here is the size with them. Not of files in the standard's order.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> size_where_turned_early(
+    std::span<const std::byte> file) {
+  const std::vector<Box> properties = properties_of_primary(file);
+  const auto size = std::ranges::find(properties, "ispe", &Box::type);
+  const auto is_turn = [](const Box& box) { return box.type == "irot" || box.type == "clap"; };
+  if (size == properties.end() || std::none_of(properties.begin(), size, is_turn)) return {};
+  std::uint64_t width = number_at(size->content, 4, 4);
+  std::uint64_t height = number_at(size->content, 8, 4);
+  for (const Box& box : properties) {
+    if (box.type == "irot" && (number_at(box.content, 0, 1) & 1) != 0) std::swap(width, height);
+    if (box.type != "clap") continue;
+    width = std::min(width, rounded_fraction(box.content, 0));
+    height = std::min(height, rounded_fraction(box.content, 8));
+  }
+  return std::pair(width, height);
 }
 
 using ImagePtr = std::unique_ptr<const heif_image, decltype(&heif_image_release)>;
@@ -99,6 +203,16 @@ Result<void> HeifReader::open(std::span<const std::byte> bytes) {
   image_.reset(handle);
   width_ = heif_image_handle_get_width(handle);
   height_ = heif_image_handle_get_height(handle);
+  if (const auto size = size_where_turned_early(bytes)) {
+    width_ = static_cast<int>(size->first);
+    height_ = static_cast<int>(size->second);
+  }
+  // What a grid or overlay says of itself may be larger. Its tiles may be larger than it is.
+  constexpr int kLargestTile = 4096;
+  heif_context_set_maximum_image_size_limit(
+      context_.get(), std::max({kLargestTile, width_, height_, heif_image_handle_get_width(handle),
+                                heif_image_handle_get_height(handle)}) +
+                          1);
   return {};
 }
 

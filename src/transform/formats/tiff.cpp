@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,6 +27,81 @@ constexpr std::array<std::uint16_t, 12> kCompressions{
     COMPRESSION_LZW,  COMPRESSION_JPEG,     COMPRESSION_DEFLATE,   COMPRESSION_ADOBE_DEFLATE,
     COMPRESSION_LZMA, COMPRESSION_PACKBITS, COMPRESSION_ZSTD,      COMPRESSION_WEBP};
 
+// Of 16 bits; rounded once.
+std::uint8_t divided_level(std::uint32_t color, std::uint32_t alpha) {
+  return static_cast<std::uint8_t>(
+      alpha == 0 ? 0 : std::min((510 * color + alpha) / (2 * alpha), 255U));
+}
+
+std::uint8_t level_of(std::uint32_t number) {
+  return static_cast<std::uint8_t>((number + 128) / 257);
+}
+
+// These take the place of libtiff's conversions of 16 bits: those make 8 bits of colours and alpha, which are too few to divide one by
+// the other, and leave out the alpha of grey levels. The arguments are libtiff's.
+template <std::size_t kColors, bool kDivide>
+void put_contiguous(TIFFRGBAImage* image, std::uint32_t* out, std::uint32_t /*x*/,
+                    std::uint32_t /*y*/, std::uint32_t width, std::uint32_t height,
+                    std::int32_t from_skip, std::int32_t to_skip, unsigned char* samples) {
+  const auto pixel_bytes = static_cast<std::ptrdiff_t>(2 * std::size_t{image->samplesperpixel});
+  for (; height > 0; --height, out += to_skip, samples += pixel_bytes * from_skip)
+    for (std::uint32_t k = 0; k < width; ++k, ++out, samples += pixel_bytes) {
+      std::array<std::uint16_t, kColors + 1> pixel;
+      std::memcpy(pixel.data(), samples, sizeof pixel);
+      std::array<std::uint8_t, 4> levels{};
+      for (std::size_t c = 0; c < 3; ++c) {
+        const std::uint32_t color = pixel[kColors == 1 ? 0 : c];
+        levels[c] = kDivide ? divided_level(color, pixel[kColors])
+                            : static_cast<std::uint8_t>(color >> 8);  // as libtiff's greys
+      }
+      levels[3] = level_of(pixel[kColors]);
+      std::memcpy(out, levels.data(), sizeof levels);
+    }
+}
+
+void divide_separate(TIFFRGBAImage* /*image*/, std::uint32_t* out, std::uint32_t /*x*/,
+                     std::uint32_t /*y*/, std::uint32_t width, std::uint32_t height,
+                     std::int32_t from_skip, std::int32_t to_skip, unsigned char* red,
+                     unsigned char* green, unsigned char* blue, unsigned char* alpha) {
+  const auto next = [](unsigned char*& plane) {
+    std::uint16_t number = 0;
+    std::memcpy(&number, plane, sizeof number);
+    plane += sizeof number;
+    return number;
+  };
+  for (; height > 0; --height, out += to_skip) {
+    for (std::uint32_t k = 0; k < width; ++k, ++out) {
+      const std::uint32_t a = next(alpha);
+      const std::array<std::uint8_t, 4> levels{divided_level(next(red), a),
+                                               divided_level(next(green), a),
+                                               divided_level(next(blue), a), level_of(a)};
+      std::memcpy(out, levels.data(), sizeof levels);
+    }
+    for (unsigned char** plane : {&red, &green, &blue, &alpha})
+      *plane += std::ptrdiff_t{2} * from_skip;
+  }
+}
+
+std::string_view name_of_colors(std::uint16_t photometric) {
+  switch (photometric) {
+    case PHOTOMETRIC_MINISWHITE:
+    case PHOTOMETRIC_MINISBLACK:
+      return "grey";
+    case PHOTOMETRIC_RGB:
+      return "RGB";
+    case PHOTOMETRIC_PALETTE:
+      return "palette";
+    case PHOTOMETRIC_SEPARATED:
+      return "CMYK";
+    case PHOTOMETRIC_YCBCR:
+      return "YCbCr";
+    case PHOTOMETRIC_CIELAB:
+      return "L*a*b*";
+    default:
+      return "other";
+  }
+}
+
 }  // namespace
 
 void TiffReader::Close::operator()(::tiff* file) const noexcept { TIFFClose(file); }
@@ -33,6 +109,18 @@ void TiffReader::Close::operator()(::tiff* file) const noexcept { TIFFClose(file
 Fault TiffReader::explain() const {
   return Fault{.reason = fmt::format("corrupt TIFF data{}{}", message_.front() == 0 ? "" : ": ",
                                      message_.data())};
+}
+
+// libtiff checks some of this only where it begins to convert, and then says no more than "can not handle image".
+Fault TiffReader::explain_kind() const {
+  std::uint16_t bits = 1;
+  std::uint16_t photometric = 0;
+  (void)TIFFGetFieldDefaulted(file_.get(), TIFFTAG_BITSPERSAMPLE, &bits);
+  (void)TIFFGetField(file_.get(), TIFFTAG_PHOTOMETRIC, &photometric);
+  return Fault{.reason = fmt::format(
+                   "a TIFF that libtiff does not convert to RGB: {} colours of {} bits a level; "
+                   "convert it, for example to RGB of 8 bits",
+                   name_of_colors(photometric), bits)};
 }
 
 // ---- the file that libtiff sees ----
@@ -162,12 +250,25 @@ Result<void> TiffReader::read(std::uint8_t* rgba) {
     return Fault{.reason =
                      fmt::format("a TIFF that libtiff does not convert to RGB: {}", why.data())};
   message_.fill(0);
-  if (TIFFReadRGBAImageOriented(file_.get(), static_cast<std::uint32_t>(width_),
-                                static_cast<std::uint32_t>(height_),
-                                reinterpret_cast<std::uint32_t*>(rgba), ORIENTATION_TOPLEFT,
-                                /*stop_on_error=*/1) == 0)
+  TIFFRGBAImage image;
+  if (TIFFRGBAImageBegin(&image, file_.get(), /*stop_on_error=*/1, why.data()) == 0)
+    return explain_kind();
+  const std::unique_ptr<TIFFRGBAImage, decltype(&TIFFRGBAImageEnd)> end(&image, TIFFRGBAImageEnd);
+  image.req_orientation = ORIENTATION_TOPLEFT;
+  const bool is_wide = has_alpha && image.bitspersample == 16;
+  const bool is_rgb = image.photometric == PHOTOMETRIC_RGB && image.samplesperpixel >= 4;
+  const bool is_grey = image.photometric == PHOTOMETRIC_MINISBLACK && image.samplesperpixel >= 2;
+  const bool divides = is_wide && is_premultiplied && (is_rgb || (is_grey && image.isContig != 0));
+  if (divides && image.isContig == 0) image.put.separate = divide_separate;
+  if (divides && image.isContig != 0)
+    image.put.contig = is_rgb ? put_contiguous<3, true> : put_contiguous<1, true>;
+  if (is_wide && is_grey && image.isContig != 0 && !divides)
+    image.put.contig = put_contiguous<1, false>;
+  if (TIFFRGBAImageGet(&image, reinterpret_cast<std::uint32_t*>(rgba),
+                       static_cast<std::uint32_t>(width_),
+                       static_cast<std::uint32_t>(height_)) == 0)
     return explain();
-  if (is_premultiplied) divide_by_alpha(rgba, pixels());
+  if (is_premultiplied && !divides) divide_by_alpha(rgba, pixels());
   if (!has_alpha)  // a fourth sample of an unknown kind is none
     for (std::size_t k = 0; k < pixels(); ++k) rgba[4 * k + 3] = 255;
   return {};

@@ -14,7 +14,9 @@ struct tiff;
 
 namespace penstock::transform {
 
-/// By libtiff, whose conversion to 8 bits of R, G and B this is. It has no hook for memory: where that is out, there is a fault. Where colours are multiplied by alpha, they are divided by it.
+/// By libtiff, whose conversion to 8 bits of R, G and B this is. It has no hook for memory: where that is out, there is a fault.
+/// Where colours are multiplied by alpha, they are divided by it: of 8 bits as Pillow does, of 16 bits before they become 8,
+/// rounded once. The orientation may be of any integer type.
 class TiffReader final : public ImageReader {
  public:
   Result<void> open(std::span<const std::byte> bytes) override;
@@ -38,6 +40,7 @@ class TiffReader final : public ImageReader {
                           std::va_list arguments);
 
   [[nodiscard]] Fault explain() const;
+  [[nodiscard]] Fault explain_kind() const;
   [[nodiscard]] Result<void> check_kind();
 
   std::span<const std::byte> bytes_;

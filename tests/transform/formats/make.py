@@ -210,6 +210,80 @@ def table_profile():
     return head.ljust(128, b"\0") + struct.pack(">I", len(tags)) + table + data
 
 
+def size_last(content):
+    """The AVIF with its first property, the size, behind all others: some writers do that, against the standard."""
+    content = bytearray(content)
+    at = content.index(b"ipma") + 4 + 8 + 2
+    count = content[at]
+    content[at + 1:at + 1 + count] = content[at + 2:at + 1 + count] + content[at + 1:at + 2]
+    return bytes(content)
+
+
+def cropped(content, left, top, width, height):
+    """The AVIF with a clean aperture, before its other properties."""
+    content = bytearray(content)
+    clap = struct.pack(">I4s4I", 40, b"clap", width, 1, height, 1)
+    clap += struct.pack(">iIiI", 2 * left + width - WIDTH, 2, 2 * top + height - HEIGHT, 2)
+    table = content.index(b"ipco") - 4
+    (table_size,) = struct.unpack_from(">I", content, table)
+    at, number = table + 8, 1
+    while at < table + table_size:
+        at, number = at + struct.unpack_from(">I", content, at)[0], number + 1
+    for name, more in ((b"ipco", 40), (b"ipma", 1), (b"iprp", 41), (b"meta", 41)):
+        box = content.index(name) - 4
+        struct.pack_into(">I", content, box, struct.unpack_from(">I", content, box)[0] + more)
+    extent = content.index(b"iloc") + 4 + 4 + 2 + 2 + 6
+    struct.pack_into(">I", content, extent, struct.unpack_from(">I", content, extent)[0] + 41)
+    count = content.index(b"ipma") + 4 + 8 + 2
+    content[count] += 1
+    content[count + 1:count + 1] = bytes([0x80 | number])
+    content[table + table_size:table + table_size] = clap
+    return bytes(content)
+
+
+def grid(content):
+    """The AVIF as the only tile of a grid."""
+
+    def box(name, body):
+        return struct.pack(">I4s", 8 + len(body), name) + body
+
+    def taken(name):
+        at = content.index(name) - 4
+        return content[at:at + struct.unpack_from(">I", content, at)[0]]
+
+    pixels = taken(b"mdat")[8:]
+    infos = b"".join(box(b"infe", bytes([2, 0, 0, hidden]) + struct.pack(">HH4sx", item, 0, kind))
+                     for item, kind, hidden in ((1, b"av01", 1), (2, b"grid", 0)))
+    of_grid = bytes([0, 0, 0, 0]) + struct.pack(">HH", WIDTH, HEIGHT)  # a row, a column, and the size
+    associations = struct.pack(">II", 0, 2) + b"\0\1\4\1\2\x83\4" + b"\0\2\2\1\2"
+
+    def meta(offset):
+        places = bytes([1, 0, 0, 0, 0x44, 0]) + struct.pack(">H", 2)
+        for item, method, at, size in ((1, 0, offset, len(pixels)), (2, 1, 0, len(of_grid))):
+            places += struct.pack(">HHHHII", item, method, 0, 1, at, size)
+        return box(b"meta", bytes(4) + taken(b"hdlr") + box(b"pitm", struct.pack(">IH", 0, 2)) + box(b"iloc", places)
+                   + box(b"iinf", struct.pack(">IH", 0, 2) + infos)
+                   + box(b"iref", bytes(4) + box(b"dimg", struct.pack(">HHH", 2, 1, 1)))
+                   + box(b"iprp", taken(b"ipco") + box(b"ipma", associations)) + box(b"idat", of_grid))
+
+    begin = taken(b"ftyp")
+    return begin + meta(len(begin) + len(meta(0)) + 8) + box(b"mdat", pixels)
+
+
+def make_grid():
+    (FOLDER / "grid.avif").write_bytes(grid((FOLDER / "avif.avif").read_bytes()))
+    EXPECTED.append(f"grid.avif {WIDTH} {HEIGHT} near 6")
+
+
+def make_early_turns():
+    content = size_last((FOLDER / "turned.avif").read_bytes())
+    (FOLDER / "turned_early.avif").write_bytes(content)
+    EXPECTED.append(f"turned_early.avif {WIDTH} {HEIGHT} near 6")
+    PICTURE.crop((5, 4, 25, 15)).save(FOLDER / "cropped.png")  # Pillow does not crop it
+    (FOLDER / "cropped_early.avif").write_bytes(cropped((FOLDER / "avif.avif").read_bytes(), 5, 4, 20, 11))
+    EXPECTED.append("cropped_early.avif 20 11 near 6 cropped.png")
+
+
 def make_others():
     exif = Image.Exif()
     exif[274] = 6
@@ -226,6 +300,8 @@ def make_others():
     EXPECTED.append(f"grey.avif {WIDTH} {HEIGHT} near 2 grey.bmp")
     save("alpha.avif", RGBA, 6, format="AVIF", quality=90)
     save("turned.avif", PICTURE.transpose(Image.Transpose.ROTATE_90), 6, format="AVIF", quality=90, exif=exif)
+    make_early_turns()
+    make_grid()
     save("lossless.jxl", PICTURE, format="JXL", lossless=True)
     save("lossless_alpha.jxl", RGBA, format="JXL", lossless=True)
     with tempfile.TemporaryDirectory() as folder:  # Pillow's plugin writes no profile
