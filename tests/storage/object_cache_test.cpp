@@ -307,6 +307,12 @@ TEST(ObjectCache, AFullOneKeepsWhatItHas) {
   EXPECT_EQ(tier.held_bytes, 10 * 4096U);
   EXPECT_EQ(tier.budget_bytes, 10 * 4096U);
   EXPECT_EQ(tier.warning, "");
+  // Nor does looking through it remove anything.
+  make_look_due(folder.path());
+  const ObjectCache other(folder.path(), 0);
+  store(other, object(30), 0, kBytes);
+  EXPECT_FALSE(has(other, object(30), 0, kBytes));
+  EXPECT_EQ(entries_in(folder.path()).size(), 10U);
 }
 
 TEST(ObjectCache, WithLruWhatWasUsedLongestAgoGoesFirst) {
