@@ -397,6 +397,26 @@ void bind_stats(nb::module_& module) {
           "Python functions and data sets: calls, busy_s in them, and wait_s for the GIL, over all "
           "threads.")
       .def_prop_ro(
+          "tiers",
+          [](const Stats& self) {
+            nb::dict tiers;  // in this order
+            for (const StorageTier& tier : self.tiers) {
+              nb::dict one;
+              one["reads"] = tier.reads;
+              one["bytes"] = tier.bytes;
+              one["entries"] = tier.entries;
+              one["held_bytes"] = tier.held_bytes;
+              one["budget_bytes"] = tier.budget_bytes;
+              const std::string name =
+                  tier.folder.empty() ? tier.name : tier.name + " " + tier.folder;
+              tiers[nb::cast(name)] = one;
+            }
+            return tiers;
+          },
+          nb::sig("def tiers(self) -> dict[str, dict[str, int]]"),
+          "Where the bytes of the data came from: memory, the folder of a disk cache, the bucket: "
+          "reads and bytes that each answered with, and what it holds of its budget_bytes.")
+      .def_prop_ro(
           "bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
           R"(The stage waited for longest, or "consumer" for less than 2% of the time.)")
       .def("_repr_html_", html_of("stats_html"), nb::sig("def _repr_html_(self) -> str"))

@@ -10,6 +10,7 @@
 
 #include <penstock/core/process.hpp>
 
+#include "src/core/storage_tiers.hpp"
 #include "src/loader/finish_rows.hpp"
 #include "src/loader/observed.hpp"
 #include "src/loader/read_ahead.hpp"
@@ -35,6 +36,17 @@ std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches) {
   for (const BranchRecipe& branch : branches) {
     add_functions(*branch.source, all);
     std::ranges::move(branch.chain.functions(), std::back_inserter(all));
+  }
+  return all;
+}
+
+std::vector<StorageTier> tiers_of(std::span<const BranchRecipe> branches) {
+  std::vector<StorageTier> all;
+  std::vector<const Source*> seen;  // several branches may read one
+  for (const BranchRecipe& branch : branches) {
+    if (std::ranges::find(seen, branch.source.get()) != seen.end()) continue;
+    seen.push_back(branch.source.get());
+    core::add_tiers(all, branch.source->tiers());
   }
   return all;
 }

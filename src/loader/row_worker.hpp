@@ -35,6 +35,8 @@ struct BranchRecipe {
 
 /// What functions of other languages have cost so far, in the order of the branches.
 [[nodiscard]] std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches);
+/// Where the bytes of the branches came from so far.
+[[nodiscard]] std::vector<StorageTier> tiers_of(std::span<const BranchRecipe> branches);
 
 /// How rows are made, the same for all workers of a run; one for each bucket. Immutable.
 struct RowRecipe {

@@ -72,6 +72,7 @@ Run::Run(const plan::PlanPtr& plan, const LoaderOptions& options) : options_(opt
   const bool alone = options_.context->num_input_pipelines <= 1;
   EngineConfig config = configure(plan, options_, seed ? *seed : alone ? draw_seed() : 0, {});
   functions_before_ = functions_of(config.recipes.front()->branches);
+  tiers_before_ = tiers_of(config.recipes.front()->branches);
   consumers_ = std::vector<Consumer>(config.devices.size());
   progress_.samples_per_device.resize(consumers_.size());
   engine_ = std::make_unique<Engine>(std::move(config), 0);
@@ -559,6 +560,21 @@ Stats Run::stats() const {
     stats.functions[i].calls -= functions_before_[i].calls;
     stats.functions[i].wait_s -= functions_before_[i].wait_s;
     stats.functions[i].busy_s -= functions_before_[i].busy_s;
+  }
+  const auto& branches = engine_->config().recipes.front()->branches;
+  stats.tiers = tiers_of(branches);
+  for (StorageTier& tier : stats.tiers) {
+    for (const StorageTier& before : tiers_before_) {
+      if (before.name != tier.name || before.folder != tier.folder) continue;
+      tier.reads -= before.reads;
+      tier.bytes -= before.bytes;
+    }
+    if (tier.name != "bucket") continue;
+    for (const BranchRecipe& branch : branches) tier.entries += branch.source->size();
+    if (stats.samples > 0)
+      tier.held_bytes = static_cast<std::uint64_t>(static_cast<double>(tier.entries) *
+                                                   static_cast<double>(stats.bytes_read) /
+                                                   static_cast<double>(stats.samples));
   }
   return stats;
 }

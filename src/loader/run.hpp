@@ -132,6 +132,7 @@ class Run {
 
   LoaderOptions options_;
   std::unique_ptr<Engine> engine_;
+  std::vector<StorageTier> tiers_before_;       // of earlier runs, which had the same sources
   std::vector<FunctionTime> functions_before_;  // of earlier runs, which had the same transforms
   std::vector<Notice> notices_of_state_;        // of the one that was restored
   std::vector<WeightChange> weights_;           // since the start, in order of their steps

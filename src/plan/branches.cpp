@@ -110,6 +110,8 @@ std::vector<Notice> notices_of(const Plan& plan) {
   const Source* named = nullptr;  // the first one whose labels have names
   for (const Branch& branch : branches_of(plan)) {
     for (Notice& notice : branch.source->notices()) add(std::move(notice));
+    for (StorageTier& tier : branch.source->tiers())
+      if (!tier.warning.empty()) add({.text = std::move(tier.warning)});
     if (branch.source->class_names().empty()) continue;
     if (named == nullptr) named = branch.source.get();
     if (auto differs = compare_classes(*named, *branch.source)) add(*std::move(differs));

@@ -7,6 +7,8 @@
 
 #include <penstock/report/report.hpp>
 
+#include "src/report/tiers.hpp"
+
 namespace penstock {
 
 namespace {
@@ -103,7 +105,10 @@ std::string advice_on_read(const Report& report, const Estimate& estimate) {
   const int readers = stats.io_threads > 0 ? stats.io_threads : stats.threads;
   const double read_s = stats[Stage::read].busy_s;
   std::string text = "reading limits the speed";
-  if (read_s <= kMeasurableS || estimate.samples() == 0) return text + ": raise io_threads";
+  std::string remedy = report::advice_on_cache(stats);
+  remedy = "; " + (remedy.empty() ? "fewer, larger files or a nearer disk take less" : remedy);
+  if (read_s <= kMeasurableS || estimate.samples() == 0)
+    return text + ": raise io_threads" + (stats.tiers.empty() ? "" : remedy);
   text += fmt::format(": a read takes about {} ms, and {} read",
                       about(1e3 * read_s / estimate.samples()), threads_of(readers));
   const double possible = estimate.of_threads();
@@ -115,7 +120,7 @@ std::string advice_on_read(const Report& report, const Estimate& estimate) {
         needed, about(possible));
   else if (stats.io_threads == 0)
     text += "; set io_threads, so that others read ahead of decoding";
-  return text + "; fewer, larger files or a nearer disk take less";
+  return text + remedy;
 }
 
 // A function of another language, where it is most of what the threads do; else empty.

@@ -11,6 +11,7 @@
 #include "src/core/printable.hpp"
 #include "src/core/usable_cores.hpp"
 #include "src/core/version.hpp"
+#include "src/report/tiers.hpp"
 
 namespace penstock {
 
@@ -138,6 +139,11 @@ std::string Report::to_text() const {
     line("made elsewhere",
          fmt::format("{} rows in {} tasks, {:.1f} MB; {} tasks were given back", remote.rows,
                      remote.tasks, static_cast<double>(remote.bytes) / 1e6, remote.cancelled));
+  const std::vector<std::string> tiers = report::tier_lines(stats);
+  for (const std::string& tier : tiers)
+    line(&tier == tiers.data() ? "read from" : "", core::printable(tier));
+  if (const std::string cache = report::advice_on_cache(stats); !cache.empty())
+    line("cache", cache);
   if (stats.retries > 0)
     line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory",
@@ -208,6 +214,15 @@ std::string Report::to_json() const {
                          {"calls", time.calls},
                          {"busy_s", time.busy_s},
                          {"wait_s", time.wait_s}});
+  json tiers = json::array();
+  for (const StorageTier& tier : stats.tiers)
+    tiers.push_back({{"name", tier.name},
+                     {"folder", tier.folder},
+                     {"reads", tier.reads},
+                     {"bytes", tier.bytes},
+                     {"entries", tier.entries},
+                     {"held_bytes", tier.held_bytes},
+                     {"budget_bytes", tier.budget_bytes}});
   const json object{
       {"samples", stats.samples},
       {"steps", stats.steps},
@@ -231,6 +246,7 @@ std::string Report::to_json() const {
         {"made_s", stats.remote.made_s},
         {"copy_s", stats.remote.copy_s}}},
       {"functions", std::move(functions)},
+      {"tiers", std::move(tiers)},
       {"peak_rss_mb", peak_rss_mb},
       {"budget_peak_mb", static_cast<double>(stats.memory_peak_bytes) / kMiB},
       {"threads", stats.threads},

@@ -10,6 +10,8 @@
 
 #include <penstock/source/source.hpp>
 
+#include "src/core/storage_tiers.hpp"
+
 namespace penstock::source {
 
 /// Of a record that consists of these, in their order.
@@ -41,6 +43,11 @@ class Composite : public Source {
 
   bool is_random() const noexcept override {
     return std::ranges::any_of(parts(), [](const SourcePtr& part) { return part->is_random(); });
+  }
+  std::vector<StorageTier> tiers() const override {
+    std::vector<StorageTier> all;
+    for (const SourcePtr& part : parts()) core::add_tiers(all, part->tiers());
+    return all;
   }
   std::vector<Notice> notices() const override {
     std::vector<Notice> all;

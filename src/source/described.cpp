@@ -44,6 +44,7 @@ class Described final : public Source {
   std::string fingerprint() const override { return source_->fingerprint(); }
   std::optional<Description> description() const override { return description_; }
   std::optional<FunctionTime> function_time() const override { return source_->function_time(); }
+  std::vector<StorageTier> tiers() const override { return source_->tiers(); }
   bool is_random() const noexcept override { return source_->is_random(); }
   std::span<const std::string> class_names() const noexcept override {
     return source_->class_names();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
 
 namespace penstock::source {
@@ -74,6 +75,17 @@ class PageCache {
     return made;
   }
 
+  /// What was asked for and kept, and what is kept now.
+  [[nodiscard]] StorageTier tier() const {
+    const std::lock_guard lock(mutex_);
+    return {.name = "memory",
+            .reads = hits_,
+            .bytes = hit_bytes_,
+            .entries = used_.size(),
+            .held_bytes = bytes_,
+            .budget_bytes = most_bytes_};
+  }
+
   /// What is kept for the key, after it was made, if another thread makes it just now; else null.
   [[nodiscard]] std::shared_ptr<const T> peek(const Key& key) {
     std::shared_ptr<Entry> entry;
@@ -125,7 +137,11 @@ class PageCache {
     const std::lock_guard lock(mutex_);
     Kept& kept = all_[key];
     if (!kept.entry) kept.entry = std::make_shared<Entry>();
-    if (kept.place) used_.splice(used_.begin(), used_, *kept.place);
+    if (kept.place) {
+      used_.splice(used_.begin(), used_, *kept.place);
+      ++hits_;
+      hit_bytes_ += kept.bytes.own;
+    }
     return kept.entry;
   }
 
@@ -175,13 +191,15 @@ class PageCache {
   }
 
   std::uint64_t most_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<Key, Kept, Hash> all_;
   std::list<Key> used_;  // the last used first
   std::unordered_map<const void*, std::uint64_t>
       shared_;                // how many of those that are kept share it
   std::optional<Key> large_;  // the last that is larger than the budget
   std::uint64_t bytes_ = 0;
+  std::uint64_t hits_ = 0;
+  std::uint64_t hit_bytes_ = 0;  // of what they found
 };
 
 }  // namespace penstock::source

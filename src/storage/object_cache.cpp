@@ -1,34 +1,20 @@
 #include "src/storage/object_cache.hpp"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <stdexcept>
-#include <system_error>
-#include <thread>
-#include <type_traits>
+#include <tuple>
 #include <utility>
-#include <vector>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <penstock/core/error.hpp>
-
-#include "src/storage/local/file.hpp"
 
 namespace penstock::storage {
 
@@ -36,317 +22,250 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<char, 8> kMagic{'\x89', 'P', 'S', 'O', 'B', 'J', '\r', '\n'};
-constexpr std::string_view kEnding = ".object";
-constexpr std::string_view kTemporary = ".tmp.";
-constexpr std::size_t kNameDigits = 32;
-constexpr std::uint64_t kDefaultBytes = std::uint64_t{64} << 30;
+// After so many reads of entries that failed the disk is asked no more.
+constexpr int kMostFailedReads = 8;
+// With keep the time of an entry's use orders only what goes when the limit is lowered.
+constexpr std::int64_t kUsedAnewS = 600;
 
-struct EntryHeader {
-  std::array<char, 8> magic = kMagic;
-  std::uint64_t key_bytes = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t hash_low = 0;  // XXH3-128 of the bytes
-  std::uint64_t hash_high = 0;
-  std::uint64_t head_hash = 0;  // XXH3 of all above, and of the key
-};
-static_assert(std::has_unique_object_representations_v<EntryHeader> && sizeof(EntryHeader) == 48);
-
-std::uint64_t head_hash(const EntryHeader& header, std::string_view key) noexcept {
-  const auto seed = XXH3_64bits(&header, offsetof(EntryHeader, head_hash));
-  return XXH3_64bits_withSeed(key.data(), key.size(), seed);
+auto order_of(const CachedRange& range) noexcept {
+  return std::tuple(range.object, range.offset, range.version, range.bytes);
+}
+bool is_same(const CachedRange& one, const CachedRange& other) noexcept {
+  return order_of(one) == order_of(other);
 }
 
-EntryHeader header_of(std::string_view key, std::span<const std::byte> bytes) noexcept {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  EntryHeader header{.key_bytes = key.size(),
-                     .bytes = bytes.size(),
-                     .hash_low = hash.low64,
-                     .hash_high = hash.high64};
-  header.head_hash = head_hash(header, key);
-  return header;
+// The parts of [begin, end) that none of the ranges covers. They are in the order of their offsets.
+std::vector<ByteSpan> gaps_of(ByteSpan wanted, std::span<const CachedRange> ranges) {
+  std::vector<ByteSpan> gaps;
+  std::uint64_t at = wanted.begin;
+  for (const CachedRange& range : ranges) {
+    if (range.end() <= at) continue;
+    if (range.offset >= wanted.end) break;
+    if (range.offset > at) gaps.push_back({at, range.offset});
+    at = range.end();
+  }
+  if (at < wanted.end) gaps.push_back({at, wanted.end});
+  return gaps;
 }
-
-bool read_all(int file, std::uint64_t offset, std::span<std::byte> into) noexcept {
-  for (std::size_t done = 0; done < into.size();) {
-    const ssize_t got =
-        ::pread(file, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-    if (got == 0 || (got < 0 && errno != EINTR)) return false;
-    if (got > 0) done += static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-bool write_all(int file, std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno != EINTR) return false;
-    if (put <= 0) continue;
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-    offset += static_cast<std::uint64_t>(put);
-  }
-  return true;
-}
-
-// What a file takes of the disk, more or less.
-std::uint64_t taken(std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t kBlock = 4096;
-  return (bytes + kBlock - 1) / kBlock * kBlock;
-}
-
-// A link would lead to a file that is not the cache's.
-int open_lock(const fs::path& folder) noexcept {
-  return ::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-}
-
-// The folder's lock, and the sum of the entries' sizes that is kept in it.
-class Ledger {
- public:
-  explicit Ledger(const fs::path& folder) : file_(open_lock(folder)) {}
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
-  ~Ledger() {
-    if (held_) ::flock(file_.get(), LOCK_UN);  // a forked child may hold the descriptor
-  }
-
-  // Not forever: the process that holds it may have been stopped, and nothing depends on storing.
-  [[nodiscard]] bool take() noexcept {
-    constexpr int kTries = 200;
-    for (int i = 0; file_.is_open() && !held_ && i < kTries; ++i) {
-      held_ = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
-      if (held_) break;
-      if (errno != EWOULDBLOCK && errno != EINTR) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return held_;
-  }
-
-  // Nothing where it was never counted, or the file is damaged.
-  [[nodiscard]] std::optional<std::uint64_t> total() const noexcept {
-    std::array<std::uint64_t, 2> state{};
-    if (!read_all(file_.get(), 0, std::as_writable_bytes(std::span(state)))) return std::nullopt;
-    if (state[1] != check(state[0])) return std::nullopt;
-    return state[0];
-  }
-  void set_total(std::uint64_t total) noexcept {
-    const std::array<std::uint64_t, 2> state{total, check(total)};
-    (void)write_all(file_.get(), 0, std::as_bytes(std::span(state)));
-  }
-
- private:
-  static std::uint64_t check(std::uint64_t total) noexcept {
-    return XXH3_64bits(&total, sizeof total);
-  }
-  FileDescriptor file_;
-  bool held_ = false;
-};
-
-struct Entry {
-  std::int64_t used_ns = 0;
-  std::uint64_t bytes = 0;
-  int folder = 0;
-  std::array<char, kNameDigits> name{};
-};
-
-// All entries, and what temporary files take. What dead processes left of these is removed: an
-// hour is more than any write takes. Files with other names are not the cache's, and left alone.
-std::uint64_t scan(const fs::path& cache, std::vector<Entry>& entries) {
-  std::uint64_t total = 0;
-  struct timespec now {};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  for (int number = 0; number < 256; ++number) {
-    const fs::path folder = cache / fmt::format("{:02x}", number);
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(folder.c_str()), ::closedir);
-    if (!directory) continue;
-    while (const dirent* const item = ::readdir(directory.get())) {
-      const std::string_view name = item->d_name;
-      const bool is_entry = name.size() == kNameDigits + kEnding.size() && name.ends_with(kEnding);
-      const bool is_temporary =
-          name.substr(std::min(name.size(), kNameDigits)).starts_with(kTemporary);
-      struct stat info {};
-      if ((!is_entry && !is_temporary) ||
-          ::fstatat(::dirfd(directory.get()), item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-        continue;
-      }
-      constexpr std::int64_t kHour = 3600;
-      if (is_temporary && now.tv_sec - info.st_mtim.tv_sec > kHour) {
-        ::unlinkat(::dirfd(directory.get()), item->d_name, 0);
-        continue;
-      }
-      const std::uint64_t bytes = taken(static_cast<std::uint64_t>(info.st_size));
-      total += bytes;
-      if (!is_entry) continue;
-      entries.push_back(
-          {.used_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec,
-           .bytes = bytes,
-           .folder = number});
-      std::copy_n(name.begin(), kNameDigits, entries.back().name.begin());
-    }
-  }
-  return total;
-}
-
-class CachedStore final : public ObjectStore {
- public:
-  CachedStore(ObjectStorePtr store, ObjectCache cache)
-      : store_(std::move(store)), cache_(std::move(cache)) {}
-
-  void list(const ObjectName& prefix, bool recursive,
-            const std::function<bool(ListedObject&&)>& each) const override {
-    store_->list(prefix, recursive, each);
-  }
-  Result<FileStamp> stat(const ObjectName& name) const override { return store_->stat(name); }
-
-  Result<void> read(const ObjectName& name, const FileStamp& stamp, std::uint64_t offset,
-                    std::span<std::byte> into) const override {
-    const std::string key =
-        fmt::format("{}\n{} {:016x} {} {}", name.url(), stamp.bytes,
-                    static_cast<std::uint64_t>(stamp.version), offset, into.size());
-    if (cache_.find(key, into)) return {};
-    Result<void> result = store_->read(name, stamp, offset, into);
-    if (result) cache_.store(key, into);
-    return result;
-  }
-
- private:
-  ObjectStorePtr store_;
-  ObjectCache cache_;
-};
 
 }  // namespace
 
-std::string cache_entry_head(std::string_view key, std::span<const std::byte> bytes) {
-  const EntryHeader header = header_of(key, bytes);
-  std::string head(reinterpret_cast<const char*>(&header), sizeof header);
-  return head.append(key);
+std::int64_t ObjectCache::now() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
-bool read_cache_entry(int file, std::string_view key, std::span<std::byte> into) {
-  struct stat info {};
-  const std::uint64_t head_bytes = sizeof(EntryHeader) + key.size();
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode) ||
-      static_cast<std::uint64_t>(info.st_size) != head_bytes + into.size()) {
-    return false;
-  }
-  std::string head(head_bytes, '\0');
-  if (!read_all(file, 0, std::as_writable_bytes(std::span(head)))) return false;
-  EntryHeader header;
-  std::memcpy(&header, head.data(), sizeof header);
-  if (header.magic != kMagic || header.key_bytes != key.size() || header.bytes != into.size() ||
-      std::string_view(head).substr(sizeof header) != key ||
-      header.head_hash != head_hash(header, key) || !read_all(file, head_bytes, into)) {
-    return false;
-  }
-  const XXH128_hash_t hash = XXH3_128bits(into.data(), into.size());
-  return hash.low64 == header.hash_low && hash.high64 == header.hash_high;
-}
-
-ObjectCache::ObjectCache(fs::path folder, std::uint64_t max_bytes)
-    : folder_(std::move(folder)), max_bytes_(max_bytes) {
-  if (max_bytes_ == 0)
-    throw std::invalid_argument("a cache of 0 bytes keeps nothing; leave it out");
-  std::error_code error;
-  folder_ = fs::absolute(folder_);
-  fs::create_directories(folder_, error);
-  const FileDescriptor lock(open_lock(folder_));
-  if (lock.is_open()) return;
-  throw Error(
-      fmt::format("cannot write the cache folder {}: {}; set PENSTOCK_OBJECT_CACHE, or "
-                  "the cache's option folder, to a folder that can be written",
-                  folder_.string(), error ? error.message() : errno_text(errno)));
-}
-
-fs::path ObjectCache::path_of(std::string_view key) const {
-  const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
-  return folder_ / fmt::format("{:02x}", hash.high64 >> 56) /
-         fmt::format("{:016x}{:016x}{}", hash.high64, hash.low64, kEnding);
-}
-
-bool ObjectCache::find(std::string_view key, std::span<std::byte> into) const {
-  const fs::path path = path_of(key);
+bool ObjectCache::read_entry(const CachedObject& object, const CachedRange& range,
+                             std::uint64_t offset, std::span<std::byte> into) const {
+  const fs::path path = folder_.path_of(range);
   const FileDescriptor file(open_for_reading(path.c_str()));
-  if (!file.is_open()) return false;
-  if (read_cache_entry(file.get(), key, into)) {
-    ::futimens(file.get(), nullptr);  // used now
+  int error = file.is_open() ? 0 : errno;
+  if (error == ENOENT) return false;
+  if (error == 0)
+    error =
+        read_cache_entry(file.get(), object.key(range), range.bytes, offset - range.offset, into);
+  if (error == 0) {
+    struct stat info {};
+    struct timespec time {};
+    ::clock_gettime(CLOCK_REALTIME, &time);
+    if (folder_.policy() == CachePolicy::lru ||
+        (::fstat(file.get(), &info) == 0 && time.tv_sec - info.st_mtim.tv_sec > kUsedAnewS))
+      ::futimens(file.get(), nullptr);  // used now
     return true;
   }
-  ::unlink(path.c_str());
+  if (error == kDamaged) {
+    folder_.remove(range);
+  } else if (error != EMFILE && error != ENFILE && error != ENOMEM) {
+    ++failed_reads_;
+    folder_.fail("reading", error);
+  }
   return false;
 }
 
-void ObjectCache::store(std::string_view key, std::span<const std::byte> bytes) const {
-  const fs::path path = path_of(key);
-  const std::string head = cache_entry_head(key, bytes);
-  const auto aside = reserve(path, head.size() + bytes.size());
-  if (!aside) return;
-  FileDescriptor file(::open(aside->c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
-  // Not flushed: what a crash of the machine leaves is noticed by its checksum.
-  const bool written = file.is_open() && write_all(file.get(), 0, std::as_bytes(std::span(head))) &&
-                       write_all(file.get(), head.size(), bytes) && file.close() == 0 &&
-                       std::rename(aside->c_str(), path.c_str()) == 0;
-  if (!written) ::unlink(aside->c_str());
+// Others add entries and remove some: the folder is listed again when it was changed, but for no more than a hundredth of the
+// time. What is not known is read from the bucket.
+void ObjectCache::list(Place& place, unsigned number, bool again) const {
+  if (place.is_listed && (!again || listing_ns_ * 100 > now() - opened_ns_)) return;
+  const fs::path path = folder_.place(number);
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return;  // nothing is there yet
+  const std::int64_t changed =
+      std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  if (place.is_listed && changed == place.listed_ns) return;
+  const std::int64_t begin = now();
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (!directory) return;
+  std::erase_if(place.ranges, [](const Known& known) { return known.is_written; });
+  constexpr std::string_view kEnding = ".object";
+  while (const dirent* const item = ::readdir(directory.get())) {
+    const std::string_view name = item->d_name;
+    if (!name.ends_with(kEnding)) continue;
+    if (const auto range = parse_cached_range(name.substr(0, name.size() - kEnding.size())))
+      place.ranges.push_back({*range, true});
+  }
+  std::ranges::sort(place.ranges, {}, [](const Known& known) { return order_of(known.range); });
+  if (place.is_listed) listing_ns_ += now() - begin;
+  place.is_listed = true;
+  place.listed_ns = changed;
 }
 
-// A temporary file of the entry's size, which counts from the moment that the lock is given back.
-std::optional<fs::path> ObjectCache::reserve(const fs::path& path, std::uint64_t bytes) const {
-  if (taken(bytes) > max_bytes_) return std::nullopt;
-  static std::atomic<std::uint64_t> number{0};  // of this process; its id is in the name too
-  const fs::path aside = fs::path(path).replace_extension() +=
-      fmt::format("{}{:x}.{:x}", kTemporary, ::getpid(), number.fetch_add(1));
-  Ledger ledger(folder_);
-  if (!ledger.take()) return std::nullopt;
-  if (::access(path.c_str(), F_OK) == 0) return std::nullopt;  // another was quicker
-  std::optional<std::uint64_t> total = ledger.total();
-  if (!total || *total + taken(bytes) > max_bytes_) {
-    // A tenth more than needed, so that it need not be done for each entry.
-    const std::uint64_t most = max_bytes_ - taken(bytes);
-    total = make_room(std::min(most, total ? max_bytes_ / 10 * 9 : most));
-    if (*total > most) {
-      ledger.set_total(*total);
-      return std::nullopt;
+// What is there of any version of the object, in the order of the offsets, and overlaps with what is wanted.
+std::vector<CachedRange> ObjectCache::ranges_of(const CachedRange& wanted) const {
+  Place& place = places_[wanted.place()];
+  const std::lock_guard lock(place.mutex);
+  list(place, wanted.place(), true);
+  std::vector<CachedRange> found;
+  const std::uint64_t region = wanted.offset / kCacheRegion * kCacheRegion;
+  const auto first = std::ranges::lower_bound(
+      place.ranges, std::pair(wanted.object, region), {},
+      [](const Known& known) { return std::pair(known.range.object, known.range.offset); });
+  for (auto at = first; at != place.ranges.end() && at->range.object == wanted.object &&
+                        at->range.offset < wanted.end();
+       ++at) {
+    if (at->is_written && at->range.version == wanted.version && at->range.end() > wanted.offset)
+      found.push_back(at->range);
+  }
+  return found;
+}
+
+void ObjectCache::forget(const CachedRange& range) const {
+  Place& place = places_[range.place()];
+  const std::lock_guard lock(place.mutex);
+  std::erase_if(place.ranges, [&](const Known& known) { return is_same(known.range, range); });
+}
+
+void ObjectCache::set_written(const CachedRange& range) const {
+  Place& place = places_[range.place()];
+  const std::lock_guard lock(place.mutex);
+  for (Known& known : place.ranges)
+    if (is_same(known.range, range)) known.is_written = true;
+}
+
+std::vector<ByteSpan> ObjectCache::find(const CachedObject& object, std::uint64_t offset,
+                                        std::span<std::byte> into) const {
+  std::vector<ByteSpan> missing;
+  const std::uint64_t end = offset + into.size();
+  if (failed_reads_ >= kMostFailedReads) return {{offset, end}};
+  folder_.note_use(object.folder);
+  for (std::uint64_t at = offset; at < end;) {
+    const std::uint64_t stop = std::min(end, (at / kCacheRegion + 1) * kCacheRegion);
+    const CachedRange wanted = object.range(at, stop - at);
+    const auto part = [&](std::uint64_t from, std::uint64_t to) {
+      return into.subspan(from - offset, to - from);
+    };
+    if (!read_entry(object, wanted, at, part(at, stop))) {
+      std::vector<CachedRange> there;
+      std::uint64_t read_to = at;
+      for (const CachedRange& range : ranges_of(wanted)) {
+        const std::uint64_t from = std::max(range.offset, read_to);
+        const std::uint64_t to = std::min(range.end(), stop);
+        if (from >= to) continue;
+        if (read_entry(object, range, from, part(from, to))) {
+          there.push_back(object.range(from, to - from));
+          read_to = to;
+        } else {
+          forget(range);
+        }
+      }
+      std::ranges::copy(gaps_of({at, stop}, there), std::back_inserter(missing));
+    }
+    at = stop;
+  }
+  return missing;
+}
+
+void ObjectCache::store(const CachedObject& object, std::uint64_t offset,
+                        std::span<const std::byte> bytes) const {
+  const std::uint64_t end = offset + bytes.size();
+  for (std::uint64_t at = offset; at < end && folder_.takes_more();) {
+    const std::uint64_t stop = std::min(end, (at / kCacheRegion + 1) * kCacheRegion);
+    store_part(object, object.range(at, stop - at), bytes.subspan(at - offset, stop - at));
+    at = stop;
+  }
+}
+
+void ObjectCache::store_part(const CachedObject& object, const CachedRange& part,
+                             std::span<const std::byte> bytes) const {
+  // Threads of this process write no byte twice: what one of them writes is known to the others.
+  std::vector<CachedRange> mine;
+  std::vector<CachedRange> outdated;
+  {
+    Place& place = places_[part.place()];
+    const std::lock_guard lock(place.mutex);
+    list(place, part.place(), false);
+    std::vector<CachedRange> there;
+    const std::uint64_t region = part.offset / kCacheRegion * kCacheRegion;
+    const auto begin = std::ranges::lower_bound(
+        place.ranges, std::pair(part.object, region), {},
+        [](const Known& known) { return std::pair(known.range.object, known.range.offset); });
+    for (auto at = begin; at != place.ranges.end() && at->range.object == part.object &&
+                          at->range.offset / kCacheRegion * kCacheRegion == region;
+         ++at) {
+      if (at->range.version == part.version)
+        there.push_back(at->range);
+      else if (at->is_written)
+        outdated.push_back(at->range);
+    }
+    for (const ByteSpan& gap : gaps_of({part.offset, part.end()}, there))
+      mine.push_back(object.range(gap.begin, gap.end - gap.begin));
+    std::erase_if(place.ranges, [&](const Known& known) {
+      return std::ranges::any_of(outdated,
+                                 [&](const CachedRange& old) { return is_same(old, known.range); });
+    });
+    for (const CachedRange& range : mine)
+      place.ranges.insert(
+          std::ranges::upper_bound(place.ranges, order_of(range), {},
+                                   [](const Known& known) { return order_of(known.range); }),
+          {range, false});
+  }
+  for (const CachedRange& range : mine) {
+    const std::span<const std::byte> own = bytes.subspan(range.offset - part.offset, range.bytes);
+    const std::string key = object.key(range);
+    const auto room =
+        folder_.reserve(range, cache_head_bytes(key.size(), range.bytes) + range.bytes,
+                        std::exchange(outdated, {}));
+    if (!room) {
+      forget(range);
+      continue;
+    }
+    const std::string head = cache_entry_head(key, own);
+    int error = write_all(room->file, 0, std::as_bytes(std::span(head)));
+    if (error == 0) error = write_all(room->file, head.size(), own);
+    // Not flushed: what a crash of the machine leaves is noticed by its checksums.
+    if (error != 0) {
+      folder_.fail("writing", error);
+      folder_.give_back(*room);
+      forget(range);
+    } else if (folder_.publish(*room, range)) {
+      set_written(range);
+    } else {
+      forget(range);
     }
   }
-  int fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0 && errno == ENOENT) {
-    ::mkdir(aside.parent_path().c_str(), 0777);
-    fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  }
-  const FileDescriptor file(fd);
-  if (!file.is_open()) return std::nullopt;
-  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
-    ::unlink(aside.c_str());
-    return std::nullopt;
-  }
-  ledger.set_total(*total + taken(bytes));
-  return aside;
 }
 
-// Removes what was used longest ago, until all the rest takes `most` bytes; what it takes then.
-std::uint64_t ObjectCache::make_room(std::uint64_t most) const {
-  std::vector<Entry> entries;
-  std::uint64_t total = scan(folder_, entries);
-  std::ranges::sort(entries, {}, [](const Entry& entry) { return entry.used_ns; });
-  for (const Entry& entry : entries) {
-    if (total <= most) break;
-    const std::string_view name(entry.name.data(), entry.name.size());
-    const fs::path path =
-        folder_ / fmt::format("{:02x}", entry.folder) / fmt::format("{}{}", name, kEnding);
-    if (::unlink(path.c_str()) == 0 || errno == ENOENT) total -= entry.bytes;
-  }
-  return total;
+StorageTier ObjectCache::tier() const {
+  const CacheFolder::Holding holding = folder_.holding();
+  return {.name = "disk",
+          .folder = folder_.path().string(),
+          .entries = holding.entries,
+          .held_bytes = holding.bytes,
+          .budget_bytes = holding.budget,
+          .warning = folder_.warning()};
 }
 
-ObjectStorePtr with_cache(ObjectStorePtr store, const ObjectCacheOptions& options) {
+ObjectCachePtr open_cache(const ObjectCacheOptions& options) {
+  const auto variable = [](const char* name) {
+    const char* const text = std::getenv(name);
+    return std::string_view(text == nullptr ? "" : text);
+  };
   fs::path folder = options.folder;
-  if (const char* const variable = std::getenv("PENSTOCK_OBJECT_CACHE");
-      folder.empty() && variable) {
-    folder = variable;
-  }
-  if (folder.empty()) return store;
+  if (folder.empty()) folder = variable("PENSTOCK_OBJECT_CACHE");
+  if (folder.empty()) return nullptr;
   std::uint64_t max_bytes = options.max_bytes;
-  const char* const variable = std::getenv("PENSTOCK_OBJECT_CACHE_MB");
-  if (max_bytes == 0 && variable != nullptr && *variable != '\0') {
-    const std::string_view text = variable;
+  if (const std::string_view text = variable("PENSTOCK_OBJECT_CACHE_MB");
+      max_bytes == 0 && !text.empty()) {
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), max_bytes);
     if (error != std::errc{} || stop != text.data() + text.size() || max_bytes == 0 ||
         max_bytes > (UINT64_MAX >> 20)) {
@@ -356,8 +275,16 @@ ObjectStorePtr with_cache(ObjectStorePtr store, const ObjectCacheOptions& option
     }
     max_bytes <<= 20;
   }
-  return std::make_shared<CachedStore>(
-      std::move(store), ObjectCache(std::move(folder), max_bytes == 0 ? kDefaultBytes : max_bytes));
+  std::optional<CachePolicy> policy = options.policy;
+  if (const std::string_view text = variable("PENSTOCK_OBJECT_CACHE_POLICY");
+      !policy && !text.empty()) {
+    policy = enum_of<CachePolicy>(text);
+    if (!policy)
+      throw Error(fmt::format(
+          "expected PENSTOCK_OBJECT_CACHE_POLICY to be 'keep' or 'lru', found '{}'", text));
+  }
+  return std::make_shared<const ObjectCache>(std::move(folder), max_bytes,
+                                             policy.value_or(CachePolicy::keep));
 }
 
 }  // namespace penstock::storage

@@ -1,58 +1,92 @@
-// storage/object_cache: parts of objects that were read, kept on a local disk.
-//
-// The folder: 256 sub-folders 00 to ff, in them an entry a file, named by a hash of its key; and
-// .lock, which holds the sum of the entries' sizes and is locked (flock) while room is made. An
-// entry is a header, the key and the bytes, written under another name and renamed. Nothing in
-// the folder is trusted: an entry counts if its key is the one looked for and both checksums fit.
+// storage/object_cache: ranges of objects that were read, kept on a local disk, and what is known of them in memory.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
-#include <string_view>
+#include <vector>
 
-#include "src/storage/object_store.hpp"
+#include <penstock/core/description.hpp>
+#include <penstock/storage/object_storage.hpp>
+
+#include "src/storage/cache_entry.hpp"
+#include "src/storage/cache_folder.hpp"
 
 namespace penstock::storage {
+
+/// A part of an object: from `begin` up to `end`.
+struct ByteSpan {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  friend bool operator==(const ByteSpan&, const ByteSpan&) = default;
+};
 
 /// Threads  any number at once, and any number of processes.
 class ObjectCache {
  public:
-  /// Errors  Error                  the folder cannot be made, or not be written
-  ///         std::invalid_argument  max_bytes is 0
-  ObjectCache(std::filesystem::path folder, std::uint64_t max_bytes);
+  /// Errors  as CacheFolder
+  ObjectCache(std::filesystem::path folder, std::uint64_t max_bytes,
+              CachePolicy policy = CachePolicy::keep)
+      : folder_(std::move(folder), max_bytes, policy) {}
 
-  /// Fills `into` with the bytes that were stored under this key; false if there are none that are
-  /// whole and as long. A damaged entry is removed.
-  [[nodiscard]] bool find(std::string_view key, std::span<std::byte> into) const;
-  /// Keeps the bytes, if there is room for them and nothing goes wrong. Removes the entries that
-  /// were used longest ago where they are too many.
-  void store(std::string_view key, std::span<const std::byte> bytes) const;
+  /// Fills those parts of `into`, which begins at `offset` of the object, that are there. Returns the others, in their order:
+  /// what they hold is then undefined. A damaged entry is removed.
+  [[nodiscard]] std::vector<ByteSpan> find(const CachedObject& object, std::uint64_t offset,
+                                           std::span<std::byte> into) const;
+  /// Keeps those bytes that are not there yet, if there is room for them and nothing goes wrong. Entries of other versions of
+  /// the object go.
+  void store(const CachedObject& object, std::uint64_t offset,
+             std::span<const std::byte> bytes) const;
 
-  /// Where the entry of this key is, or would be.
-  [[nodiscard]] std::filesystem::path path_of(std::string_view key) const;
+  /// What the folder holds, and what is wrong with it.
+  [[nodiscard]] StorageTier tier() const;
+  /// Where the entry of just this range is, or would be.
+  [[nodiscard]] std::filesystem::path path_of(const CachedRange& range) const {
+    return folder_.path_of(range);
+  }
 
  private:
-  [[nodiscard]] std::optional<std::filesystem::path> reserve(const std::filesystem::path& path,
-                                                             std::uint64_t bytes) const;
-  [[nodiscard]] std::uint64_t make_room(std::uint64_t most) const;
+  struct Known {
+    CachedRange range;
+    bool is_written = false;  // else it is just being written
+  };
+  // What is known of one of the sub-folders.
+  struct Place {
+    std::mutex mutex;
+    bool is_listed = false;
+    std::int64_t listed_ns = 0;  // its time of change then
+    std::vector<Known> ranges;   // by object and offset
+  };
 
-  std::filesystem::path folder_;
-  std::uint64_t max_bytes_;
+  [[nodiscard]] bool read_entry(const CachedObject& object, const CachedRange& range,
+                                std::uint64_t offset, std::span<std::byte> into) const;
+  void list(Place& place, unsigned number, bool again) const;
+  [[nodiscard]] std::vector<CachedRange> ranges_of(const CachedRange& wanted) const;
+  void forget(const CachedRange& range) const;
+  void set_written(const CachedRange& range) const;
+  void store_part(const CachedObject& object, const CachedRange& part,
+                  std::span<const std::byte> bytes) const;
+
+  CacheFolder folder_;
+  mutable std::array<Place, 256> places_;
+  mutable std::atomic<std::int64_t> listing_ns_{0};  // spent on listing again
+  std::int64_t opened_ns_ = now();
+  mutable std::atomic<int> failed_reads_{0};
+
+  [[nodiscard]] static std::int64_t now() noexcept;
 };
 
-/// Reads an entry from an open file: true if it is whole, of this key, and as long as `into`.
-[[nodiscard]] bool read_cache_entry(int file, std::string_view key, std::span<std::byte> into);
-/// What stands before the bytes in an entry's file.
-[[nodiscard]] std::string cache_entry_head(std::string_view key, std::span<const std::byte> bytes);
+using ObjectCachePtr = std::shared_ptr<const ObjectCache>;
 
-/// Reads through the cache that the options or the environment describe; `store` itself without
-/// one.
+/// The cache that the options or the environment describe; null without one.
 ///
-/// Errors  as ObjectCache; Error  $PENSTOCK_OBJECT_CACHE_MB is no number
-[[nodiscard]] ObjectStorePtr with_cache(ObjectStorePtr store, const ObjectCacheOptions& options);
+/// Errors  as ObjectCache; Error  a variable of the environment has no such value
+[[nodiscard]] ObjectCachePtr open_cache(const ObjectCacheOptions& options);
 
 }  // namespace penstock::storage

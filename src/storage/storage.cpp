@@ -12,9 +12,9 @@
 #include <penstock/core/error.hpp>
 
 #include "src/core/output_file.hpp"
+#include "src/core/storage_tiers.hpp"
 #include "src/storage/hub_url.hpp"
 #include "src/storage/local/file.hpp"
-#include "src/storage/object_cache.hpp"
 #include "src/storage/object_writer.hpp"
 #include "src/storage/retry.hpp"
 
@@ -117,9 +117,18 @@ ObjectStorePtr Storage::uncached_objects(const ObjectName& name) const {
 ObjectStorePtr Storage::shared_objects(const ObjectName& name) const {
   ObjectStorePtr store = uncached_objects(name);
   const std::lock_guard lock(mutex_);
-  ObjectStorePtr& cached = cached_[static_cast<std::size_t>(name.service)];
-  if (!cached) cached = with_cache(std::move(store), options_.cache);
+  CachedStorePtr& cached = cached_[static_cast<std::size_t>(name.service)];
+  if (!cached)
+    cached = std::make_shared<const CachedStore>(std::move(store), open_cache(options_.cache));
   return cached;
+}
+
+std::vector<StorageTier> Storage::tiers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<StorageTier> all;
+  for (const CachedStorePtr& store : cached_)
+    if (store) core::add_tiers(all, store->tiers());
+  return all;
 }
 
 std::unique_ptr<core::ByteSink> Storage::create(const std::string& path, int attempts) const {

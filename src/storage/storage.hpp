@@ -8,11 +8,14 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
+#include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/storage/object_storage.hpp>
 
 #include "src/core/byte_sink.hpp"
+#include "src/storage/cached_store.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/object_store.hpp"
 #include "src/storage/retry.hpp"
@@ -58,6 +61,8 @@ class Storage {
   [[nodiscard]] ObjectStorePtr shared_objects(const ObjectName& name) const;
   /// The same without the cache.
   [[nodiscard]] ObjectStorePtr uncached_objects(const ObjectName& name) const;
+  /// Where the reads of objects were answered from; empty where none was opened.
+  [[nodiscard]] std::vector<StorageTier> tiers() const;
   /// S3's without the cache, to be written to.
   [[nodiscard]] WritableObjectStorePtr writable_objects() const;
 
@@ -66,7 +71,7 @@ class Storage {
   mutable std::mutex mutex_;
   mutable WritableObjectStorePtr s3_;
   mutable ObjectStorePtr hub_;
-  mutable std::array<ObjectStorePtr, 2> cached_;  // by their service
+  mutable std::array<CachedStorePtr, 2> cached_;  // by their service
 };
 
 using StoragePtr = std::shared_ptr<const Storage>;

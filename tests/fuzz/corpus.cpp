@@ -17,7 +17,7 @@
 
 #include "src/loader/row_message.hpp"
 #include "src/source/stream/queue_protocol.hpp"
-#include "src/storage/object_cache.hpp"
+#include "src/storage/cache_entry.hpp"
 #include "tests/fuzz/cache_entry.hpp"
 #include "tests/fuzz/index_image.hpp"
 #include "tests/jpeg/images.hpp"

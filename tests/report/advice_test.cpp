@@ -76,6 +76,44 @@ TEST(Advice, ReadingSaysHowManyReadersKeepUp) {
   EXPECT_THAT(report.advice(), HasSubstr("set io_threads"));
 }
 
+/// As of data of 100 records of 10 MiB, half a GiB of which a disk may hold.
+void add_tiers(Report& report) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  report.stats.tiers = {{.name = "disk",
+                         .folder = "/scratch/cache",
+                         .reads = 40,
+                         .bytes = 400 * kMiB,
+                         .entries = 50,
+                         .held_bytes = 500 * kMiB,
+                         .budget_bytes = 500 * kMiB},
+                        {.name = "bucket",
+                         .reads = 60,
+                         .bytes = 600 * kMiB,
+                         .entries = 100,
+                         .held_bytes = 1000 * kMiB}};
+}
+
+TEST(Advice, OfACacheSaysHowMuchOfTheDataFits) {
+  Report report = limited_by(Stage::read);
+  add_tiers(report);
+  EXPECT_THAT(report.advice(),
+              HasSubstr("; about 0.5 of the data fit into the cache; with 1000.2 MiB "
+                        "(PENSTOCK_OBJECT_CACHE_MB=1001) all of them would"));
+  EXPECT_THAT(report.to_text(),
+              HasSubstr("disk /scratch/cache: 40 reads, 400.0 MiB (40.0%); holds 500.0 MiB in 50 "
+                        "entries, of 500.0 MiB"));
+  EXPECT_THAT(report.to_text(),
+              HasSubstr("bucket: 60 reads, 600.0 MiB (60.0%); about 1000.0 MiB of data"));
+  EXPECT_THAT(report.to_json(), HasSubstr("\"folder\": \"/scratch/cache\""));
+  report.stats.tiers[0].budget_bytes *= 3;
+  EXPECT_THAT(report.advice(), HasSubstr("all of the data, about 1000.2 MiB, fit into the cache"));
+  report.stats.tiers.erase(report.stats.tiers.begin());
+  EXPECT_THAT(report.advice(),
+              HasSubstr("a cache of about 1000.2 MiB on a local disk (PENSTOCK_OBJECT_CACHE)"));
+  report.stats.tiers.clear();
+  EXPECT_THAT(report.to_text(), Not(HasSubstr("read from")));
+}
+
 TEST(Advice, SlotsAreThoseThatAreHeld) {
   Report report = limited_by(Stage::slot);
   report.stats.held_slots = 2;

@@ -1,4 +1,4 @@
-// core/description: what a source or a transform says of itself: what it was made of, and what its functions cost.
+// core/description: what a source or a transform says of itself: what it was made of, what its functions cost, and where its bytes come from.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,23 @@ struct FunctionTime {
   std::uint64_t calls = 0;
   double wait_s = 0;  ///< for the lock, over all threads
   double busy_s = 0;  ///< in the function, and in handing values over
+};
+
+// ---- where the bytes of a source come from ----
+
+/// A place that reads are answered from. Each is asked before the next one: memory, then a cache on a disk, then the bucket.
+struct StorageTier {
+  std::string name;      ///< "memory", "disk" or "bucket"
+  std::string folder{};  ///< of a cache on a disk; else empty
+  std::uint64_t reads =
+      0;  ///< that it answered; one that two places answered in part counts for the later one
+  std::uint64_t bytes = 0;  ///< that came from it
+  std::uint64_t entries =
+      0;  ///< that it holds; a folder also those of others. Of the bucket: records of the data
+  std::uint64_t held_bytes =
+      0;  ///< likewise; of the bucket an estimate, by the mean of the samples delivered
+  std::uint64_t budget_bytes = 0;  ///< that it may hold; 0 of the bucket
+  std::string warning{};           ///< why it takes nothing more, after an error; else empty
 };
 
 }  // namespace penstock

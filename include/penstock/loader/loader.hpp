@@ -146,6 +146,9 @@ struct Stats {
   /// Of other languages, which sources and transforms call, since this run began. Calls of other
   /// loaders of the same plan count, too.
   std::vector<FunctionTime> functions{};
+  /// Where the bytes of the data came from since this run began, in the order in which the places are asked. Reads of rows
+  /// that are not delivered yet count, and those of other loaders of the same plan.
+  std::vector<StorageTier> tiers{};
 
   [[nodiscard]] const StageTime& operator[](Stage stage) const noexcept {
     return stages[static_cast<std::size_t>(stage)];

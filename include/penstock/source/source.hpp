@@ -303,6 +303,9 @@ class Source {
   [[nodiscard]] virtual std::optional<Description> description() const { return std::nullopt; }
   /// What its calls of another language's function have cost so far; none where it calls none.
   [[nodiscard]] virtual std::optional<FunctionTime> function_time() const { return std::nullopt; }
+  /// Where its reads were answered from, since it was opened; files on this machine count
+  /// for none.
+  [[nodiscard]] virtual std::vector<StorageTier> tiers() const { return {}; }
   /// Whether read() may draw random numbers (Record::random). Several processes need no seed where nothing in a plan does.
   [[nodiscard]] virtual bool is_random() const noexcept { return true; }
   /// Names of the classes, where labels have names; label i is class_names()[i].

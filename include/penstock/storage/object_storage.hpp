@@ -11,20 +11,36 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <penstock/core/export.hpp>
+#include <penstock/core/fields.hpp>
 
 namespace PENSTOCK_EXPORT penstock {
 
-/// Objects, or the parts of them that were read, kept on a local disk. Speed only: an entry counts
-/// for one object with one ETag, holds a checksum, and is read again from the storage when it is
-/// damaged. Any number of processes may share a folder; each keeps to its own max_bytes.
+/// What a cache does when it is full.
+enum class CachePolicy : std::uint8_t {
+  keep,  ///< what is there stays, and nothing is added: for data that are read epoch after epoch, in any order
+  lru,  ///< what was read longest ago is removed for what is read now: for one pass, or data that change
+};
+template <>
+struct EnumNames<CachePolicy> {
+  static constexpr std::pair<CachePolicy, const char*> kNames[] = {{CachePolicy::keep, "keep"},
+                                                                   {CachePolicy::lru, "lru"}};
+};
+
+/// Objects, or the parts of them that were read, kept on a local disk. Speed only: an entry counts for one object with one
+/// ETag, holds checksums, and is read again from the storage when it is damaged. Any number of loaders and processes may
+/// share a folder. A disk that is full or fails ends the adding of entries, with a notice, and never the run.
 struct ObjectCacheOptions {
   /// Empty: $PENSTOCK_OBJECT_CACHE; without that too, nothing is kept.
   std::filesystem::path folder{};
-  /// What the folder's entries may take together; those that were used longest ago are removed
-  /// first. 0: $PENSTOCK_OBJECT_CACHE_MB (in MiB), else 64 GiB.
+  /// What the folder's entries may take together, whichever loaders read them. The folder has one such number: the one that
+  /// was set last. 0: $PENSTOCK_OBJECT_CACHE_MB (in MiB), else the number that the folder has, else 64 GiB.
   std::uint64_t max_bytes = 0;
+  /// None: $PENSTOCK_OBJECT_CACHE_POLICY, else keep. With keep, entries of folders that no open loader reads, and that were
+  /// not read for an hour, are removed for new ones.
+  std::optional<CachePolicy> policy{};
 };
 
 /// For all sources that take paths. Local paths need none of it.

@@ -186,6 +186,7 @@ class ArrowRows final : public Source {
                      "had written all rows",
              .is_warning = true}};
   }
+  std::vector<StorageTier> tiers() const override { return {batches_.tier()}; }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::span<const std::string> class_names() const noexcept override { return class_names_; }
   std::string fingerprint() const override { return fingerprint_; }

@@ -127,6 +127,7 @@ class ImageFolder final : public Source {
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
     return is_remote_ ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
   }
+  std::vector<StorageTier> tiers() const override { return storage_->tiers(); }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
     std::string labels;

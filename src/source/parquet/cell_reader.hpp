@@ -13,6 +13,7 @@
 #include <penstock/source/source.hpp>
 #include <penstock/source/tables.hpp>
 
+#include "src/core/storage_tiers.hpp"
 #include "src/source/page_cache.hpp"
 #include "src/source/parquet/page_numbers.hpp"
 #include "src/source/parquet/snappy_blocks.hpp"
@@ -53,6 +54,12 @@ class ParquetCellReader {
   /// Why the index has no page for a row, or for what it goes on with. The column's pages are looked at again, once for all
   /// rows of a row group.
   [[nodiscard]] Fault missing_page(const ParquetCellPlace& at) const;
+  /// The pages and dictionaries in memory.
+  [[nodiscard]] std::vector<StorageTier> tiers() const {
+    std::vector<StorageTier> all{pages_.tier()};
+    core::add_tiers(all, {dictionaries_.tier()});
+    return all;
+  }
 
  private:
   template <class T>

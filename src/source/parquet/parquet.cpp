@@ -10,6 +10,7 @@
 
 #include <penstock/source/tables.hpp>
 
+#include "src/core/storage_tiers.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/parquet/cell_reader.hpp"
 #include "src/source/parquet/codec.hpp"
@@ -154,6 +155,11 @@ class ParquetRows final : public Source {
   [[nodiscard]] bool is_blocking() const noexcept override { return true; }
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
     return shards_.is_remote() ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
+  }
+  std::vector<StorageTier> tiers() const override {
+    std::vector<StorageTier> all = shards_.tiers();
+    core::add_tiers(all, cells_.tiers());
+    return all;
   }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::span<const std::string> class_names() const noexcept override { return class_names_; }

@@ -34,6 +34,8 @@ class ShardFiles {
   [[nodiscard]] const std::string& path(std::size_t shard) const noexcept { return paths_[shard]; }
 
   [[nodiscard]] bool is_remote() const noexcept;
+  /// Where the reads of this storage were answered from.
+  [[nodiscard]] std::vector<StorageTier> tiers() const { return storage_->tiers(); }
 
   /// Reads all of `into`. A Fault if the shard cannot be opened, is no longer the one with this
   /// stamp, or cannot be read there.

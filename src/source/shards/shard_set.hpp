@@ -80,6 +80,8 @@ class ShardSet {
     return files_.read(shard, indexes_[shard].stamp(), offset, into);
   }
 
+  [[nodiscard]] std::vector<StorageTier> tiers() const { return files_.tiers(); }
+
   /// Of the shards' names, sizes and contents, and of `more`.
   [[nodiscard]] std::string hash(const std::string& more) const {
     std::string text = hash_text(more);

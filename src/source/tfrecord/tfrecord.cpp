@@ -208,6 +208,7 @@ class TfRecords final : public Source {
   [[nodiscard]] int max_concurrent_reads() const noexcept override {
     return shards_.is_remote() ? storage::kObjectReadsAtOnce : Source::max_concurrent_reads();
   }
+  std::vector<StorageTier> tiers() const override { return shards_.tiers(); }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override {
     std::string fields;
