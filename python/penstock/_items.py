@@ -145,7 +145,10 @@ def lost_integer(value: Any, array: Any, dtype: str) -> int | None:
         one = left.pop()
         if isinstance(one, (list, tuple)):
             left.extend(reversed(one))
-        elif isinstance(one, int):
+        elif isinstance(one, numpy.ndarray):
+            left.extend(reversed(one.tolist()))
+        elif isinstance(one, (int, numpy.integer)):
+            one = int(one)
             with numpy.errstate(over="ignore"):
                 held = float(holder(float(one)))
             if held != one:

@@ -502,3 +502,53 @@ def test_litdata_that_was_cut_or_damaged(tmp_path):
     assert "column 'score'" in fault.reason and "expected f64 of 8 bytes, found 4" in fault.reason
     assert [step["label"].numpy().tolist()[i] for i in range(12) if i != fault.row] == [
         row["label"] for i, row in enumerate(LITDATA["litdata_of_dict"]) if i != fault.row]
+
+
+def write_litdata(folder, spec, formats, rows):
+    """One chunk; a row is the bytes of its values."""
+    items = [b"".join(len(value).to_bytes(4, "little") for value in row) + b"".join(row) for row in rows]
+    head = 4 * (len(rows) + 2)
+    ends = np.cumsum([head, *map(len, items)]).astype(np.uint32)
+    folder.mkdir(parents=True)
+    (folder / "chunk-0-0.bin").write_bytes(np.uint32(len(rows)).tobytes() + ends.tobytes() + b"".join(items))
+    chunk = {"chunk_bytes": int(ends[-1]), "chunk_size": len(rows), "dim": None, "filename": "chunk-0-0.bin"}
+    config = {"compression": None, "data_format": formats, "data_spec": spec, "encryption": None, "item_loader": "PyTreeLoader"}
+    (folder / "index.json").write_text(json.dumps({"chunks": [chunk], "config": config}))
+    return folder
+
+
+LEAF = {"type": None, "context": None, "children_spec": []}
+
+
+def test_litdata_of_odd_trees(tmp_path):
+    def spec_of(context, leaves, kind="builtins.dict"):
+        return json.dumps([1, {"type": kind, "context": context, "children_spec": [LEAF] * leaves}])
+
+    values = [np.int64(11).tobytes(), np.int64(22).tobytes()]
+    for context, kind in (("[1, 0]", "builtins.dict"), ('{"default_factory_module": "builtins", "dict_context": [1, 0]}', "collections.defaultdict")):
+        folder = write_litdata(tmp_path / kind, spec_of(context, 2, kind), ["int", "int"], [values])
+        step = next(ps.mds(folder, **IN_MEMORY).batch(1).loader())
+        assert {name: int(step[name].numpy()[0]) for name in step.keys()} == {"1": 11, "0": 22}
+    deep = '{"type":"l","context":null,"children_spec":[' * 100_000 + json.dumps(LEAF) + "]}" * 100_000
+    for spec in (f"[1, {deep}]", "[" * 200_000 + "]" * 200_000):
+        with pytest.raises(ps.Error, match="data_spec"):
+            ps.mds(write_litdata(tmp_path / f"deep{len(spec)}", spec, ["int"], [values[:1]]), **IN_MEMORY)
+    tokens = write_litdata(tmp_path / "tokens", json.dumps([1, LEAF]), ["no_header_tensor:15"], [[bytes(8)]])
+    index = json.loads((tokens / "index.json").read_text())
+    del index["config"]["item_loader"]
+    index["chunks"][0]["dim"] = 2
+    (tokens / "index.json").write_text(json.dumps(index))
+    with pytest.raises(ps.Error, match="TokensLoader"):
+        ps.mds(tokens, **IN_MEMORY)
+
+
+def test_litdata_arrays_without_elements(tmp_path):
+    def numpy_of(array):
+        return np.asarray([9, array.ndim, *array.shape], np.uint32).tobytes() + array.tobytes()
+
+    boxes = [np.zeros((0, 4), np.float32), np.arange(8, dtype=np.float32).reshape(2, 4)]
+    spec = json.dumps([1, {"type": "builtins.dict", "context": '["boxes"]', "children_spec": [LEAF]}])
+    folder = write_litdata(tmp_path / "a", spec, ["numpy"], [[numpy_of(box)] for box in boxes])
+    data = ps.mds(folder, columns=[ps.MdsColumn("boxes", dtype="float32", shape=(None, 4))], **IN_MEMORY)
+    for row, box in zip(read(data, ragged=["boxes"]), boxes, strict=True):
+        np.testing.assert_array_equal(row["boxes"], box)

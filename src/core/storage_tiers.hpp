@@ -10,7 +10,7 @@
 
 namespace penstock::core {
 
-/// Adds what `more` says, each to the tier of the same name and folder. What a folder and a bucket hold is not counted twice.
+/// Adds what `more` says, each to the tier of the same name and folder. What a folder holds is not counted twice.
 inline void add_tiers(std::vector<StorageTier>& all, std::vector<StorageTier> more) {
   constexpr std::string_view kOrder = "memory disk bucket";
   for (StorageTier& tier : more) {
@@ -23,7 +23,7 @@ inline void add_tiers(std::vector<StorageTier>& all, std::vector<StorageTier> mo
     }
     found->reads += tier.reads;
     found->bytes += tier.bytes;
-    if (tier.name == "memory") {  // each source has its own
+    if (tier.name != "disk") {  // each source has its own
       found->entries += tier.entries;
       found->held_bytes += tier.held_bytes;
       found->budget_bytes += tier.budget_bytes;

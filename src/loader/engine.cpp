@@ -241,8 +241,11 @@ void Engine::drive(const std::stop_token& stop) {
     while (!stop.stop_requested() && (!last_ || step < *last_) && open_step(step, stop)) ++step;
     // What ended a stream comes after its last record, unless take() needed no more than had arrived by then.
     Stream* const stream = config_.plan->stream();
-    const auto wanted =
-        stream != nullptr ? plan::sample_order(*config_.plan, {})->size() : std::nullopt;
+    auto wanted = stream != nullptr ? plan::sample_order(*config_.plan, {})->size() : std::nullopt;
+    if (const auto steps = cursor_.steps(); stream != nullptr && steps) {
+      const std::uint64_t needed = *steps * config_.plan->batch().global_batch;
+      wanted = std::min(wanted.value_or(needed), needed);
+    }
     const bool is_whole = wanted && stream->wait(0, stop) >= *wanted;
     if (!stop.stop_requested())
       end(stream != nullptr && !is_whole ? stream->cause() : nullptr, step);

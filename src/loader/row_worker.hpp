@@ -37,6 +37,8 @@ struct BranchRecipe {
 [[nodiscard]] std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches);
 /// Where the bytes of the branches came from so far.
 [[nodiscard]] std::vector<StorageTier> tiers_of(std::span<const BranchRecipe> branches);
+/// Of those that are read from a bucket.
+[[nodiscard]] std::uint64_t records_of_buckets(std::span<const BranchRecipe> branches);
 
 /// How rows are made, the same for all workers of a run; one for each bucket. Immutable.
 struct RowRecipe {

@@ -531,8 +531,35 @@ bool Run::has_ended() const {
 }
 
 Stats Run::stats() const {
-  const Lock lock = engine_->lock();
   Stats stats;
+  std::shared_ptr<const RowRecipe> recipe;
+  std::vector<StorageTier> before;
+  {
+    const Lock lock = engine_->lock();
+    count_stats(stats);
+    recipe = engine_->config().recipes.front();
+    before = tiers_before_;
+  }
+  // Not under the lock: a cache's folder is read for it.
+  stats.tiers = tiers_of(recipe->branches);
+  for (StorageTier& tier : stats.tiers) {
+    for (const StorageTier& other : before) {
+      if (other.name != tier.name || other.folder != tier.folder) continue;
+      tier.reads -= other.reads;
+      tier.bytes -= other.bytes;
+    }
+    if (tier.name != "bucket") continue;
+    tier.entries = records_of_buckets(recipe->branches);
+    // Of shards the sizes are known.
+    if (tier.held_bytes == 0 && stats.samples > 0)
+      tier.held_bytes = static_cast<std::uint64_t>(static_cast<double>(tier.entries) *
+                                                   static_cast<double>(stats.bytes_read) /
+                                                   static_cast<double>(stats.samples));
+  }
+  return stats;
+}
+
+void Run::count_stats(Stats& stats) const {
   const std::int64_t now = now_ns();
   for (const Consumer& consumer : consumers_) {
     StageNs waiting{};
@@ -561,22 +588,6 @@ Stats Run::stats() const {
     stats.functions[i].wait_s -= functions_before_[i].wait_s;
     stats.functions[i].busy_s -= functions_before_[i].busy_s;
   }
-  const auto& branches = engine_->config().recipes.front()->branches;
-  stats.tiers = tiers_of(branches);
-  for (StorageTier& tier : stats.tiers) {
-    for (const StorageTier& before : tiers_before_) {
-      if (before.name != tier.name || before.folder != tier.folder) continue;
-      tier.reads -= before.reads;
-      tier.bytes -= before.bytes;
-    }
-    if (tier.name != "bucket") continue;
-    for (const BranchRecipe& branch : branches) tier.entries += branch.source->size();
-    if (stats.samples > 0)
-      tier.held_bytes = static_cast<std::uint64_t>(static_cast<double>(tier.entries) *
-                                                   static_cast<double>(stats.bytes_read) /
-                                                   static_cast<double>(stats.samples));
-  }
-  return stats;
 }
 
 std::uint64_t Run::seed() const noexcept {

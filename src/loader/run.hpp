@@ -101,6 +101,7 @@ class Run {
   };
 
   void start_locked();
+  void count_stats(Stats& stats) const;
   [[nodiscard]] std::vector<Fact> facts_locked() const;
   /// Waits for the next step of these consumers, which are at the same one; a restore() in the meantime gives them
   /// another. The engine has its batch then, unless the data ends before it, or it is too late.

@@ -76,7 +76,7 @@ std::optional<CachedRange> parse_cached_range(std::string_view name) {
       !parse_hex(name.substr(2 * kDigits, kDigits), range.folder) ||
       !parse_hex(name.substr(3 * kDigits + 1, dash - 3 * kDigits - 1), range.offset) ||
       !parse_hex(name.substr(dash + 1), range.bytes) || range.name() != name ||
-      range.bytes > kCacheRegion) {
+      range.bytes > kCacheRegion - range.offset % kCacheRegion) {
     return std::nullopt;
   }
   return range;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <system_error>
 #include <thread>
 #include <type_traits>
@@ -60,9 +61,9 @@ std::uint64_t taken(std::uint64_t bytes) noexcept {
   return (bytes + kBlock - 1) / kBlock * kBlock;
 }
 
-// A link would lead to a file that is not the cache's.
+// A link would lead to a file that is not the cache's, and a pipe would be waited for.
 int open_own(const fs::path& path, int flags) noexcept {
-  return ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0666);
+  return ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
 }
 int open_ledger(const fs::path& folder) noexcept {
   return open_own(folder / ".ledger", O_RDWR | O_CREAT);
@@ -76,9 +77,10 @@ bool is_full_or_failing(int error) noexcept {
   return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO;
 }
 
+// For a name that no other file has. Ids of processes come again after a restart, and in other containers.
 std::string number_of_process() {
-  static std::atomic<std::uint64_t> number{0};
-  return fmt::format("{:x}.{:x}", ::getpid(), number.fetch_add(1));
+  std::random_device draw;
+  return fmt::format("{:x}.{:08x}{:08x}", ::getpid(), draw(), draw());
 }
 
 // The names in a folder, with its descriptor.
@@ -92,7 +94,7 @@ void each_name(const fs::path& folder, const Each& each) {
 
 // Whether the process that locked the file has ended. False where that is not known.
 bool is_unlocked(int folder, const char* name) noexcept {
-  const FileDescriptor file(::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const FileDescriptor file(::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   return file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
@@ -105,7 +107,8 @@ std::unordered_set<std::uint64_t> folders_in_use(const fs::path& cache) {
       ::unlinkat(folder, name, 0);
       return;
     }
-    const FileDescriptor file(::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    const FileDescriptor file(
+        ::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     std::array<std::uint64_t, 256> some{};
     for (std::uint64_t at = 0;;) {
       const ssize_t got = ::pread(file.get(), some.data(), sizeof some, static_cast<off_t>(at));
@@ -208,16 +211,17 @@ class CacheFolder::Ledger {
   }
 
   // Not forever: the process that holds it may have been stopped, and nothing depends on storing.
-  [[nodiscard]] bool take() noexcept {
-    constexpr int kTries = 200;
-    for (int i = 0; file_.is_open() && !held_ && i < kTries; ++i) {
+  [[nodiscard]] bool take(std::chrono::milliseconds most = std::chrono::seconds(1)) noexcept {
+    constexpr std::chrono::milliseconds kBetween{5};
+    for (auto waited = kBetween * 0; file_.is_open() && !held_ && waited < most;
+         waited += kBetween) {
       held_ = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
       if (held_) break;
       if (errno != EWOULDBLOCK && errno != EINTR) {
         error_ = errno;
         return false;
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(kBetween);
     }
     return held_;
   }
@@ -279,6 +283,7 @@ CacheFolder::CacheFolder(fs::path folder, std::uint64_t max_bytes, CachePolicy p
   }
   if (!is_mine) return;
   State state = ledger.state();
+  budget_is_set_ = true;
   const std::uint64_t before = state.budget;
   if (max_bytes != 0 || state.budget == 0)
     state.budget = max_bytes == 0 ? kDefaultBytes : max_bytes;
@@ -361,26 +366,37 @@ std::optional<CacheReservation> CacheFolder::reserve(
     const std::vector<CachedRange>& outdated) const {
   const std::uint64_t needed = taken(file_bytes);
   if (!takes_more_) return std::nullopt;
-  if (outdated.empty() && steady_ns() < full_until_ns_) return std::nullopt;
+  if (steady_ns() < (outdated.empty() ? full_until_ns_ : locked_until_ns_)) return std::nullopt;
   Ledger ledger(path_);
-  if (!ledger.take()) {
+  if (!ledger.take(std::chrono::milliseconds(100))) {
+    // A process that was stopped may hold it for long: reads do not wait for each of their ranges.
+    constexpr std::int64_t kPause = 5'000'000'000;
     if (ledger.error() != 0) fail("locking it", ledger.error());
+    locked_until_ns_ = steady_ns() + kPause;
+    full_until_ns_ = locked_until_ns_.load();
     return std::nullopt;
   }
   const fs::path path = path_of(range);
   if (::access(path.c_str(), F_OK) == 0) return std::nullopt;  // another was quicker
   State state = ledger.state();
-  if (state.budget == 0) state.budget = budget_ == 0 ? kDefaultBytes : budget_;
+  // Where others held the lock when the folder was opened, this process has still to say its limit.
+  const bool says_budget = budget_ != 0 && !budget_is_set_.exchange(true);
+  if (says_budget || state.budget == 0) {
+    state.budget = budget_ == 0 ? kDefaultBytes : budget_;
+    state.scan_s = 0;
+  }
+  const auto has_room = [&] {
+    return state.is_counted != 0 && needed <= state.budget && state.bytes <= state.budget - needed;
+  };
+  // Other processes may read another version still.
   for (const CachedRange& old : outdated) {
+    if (has_room()) break;
     struct stat info {};
     const fs::path old_path = path_of(old);
     if (::lstat(old_path.c_str(), &info) != 0 || ::unlink(old_path.c_str()) != 0) continue;
     state.bytes -= std::min(state.bytes, taken(static_cast<std::uint64_t>(info.st_size)));
     state.entries -= std::min<std::uint64_t>(state.entries, 1);
   }
-  const auto has_room = [&] {
-    return state.is_counted != 0 && needed <= state.budget && state.bytes <= state.budget - needed;
-  };
   // With keep a full folder is looked through now and then; else whenever there is no room.
   if (!has_room() && needed <= state.budget &&
       (policy_ == CachePolicy::lru || state.is_counted == 0 || seconds_now() >= state.scan_s)) {
@@ -436,10 +452,12 @@ bool CacheFolder::publish(const CacheReservation& reservation, const CachedRange
 }
 
 void CacheFolder::give_back(const CacheReservation& reservation) const {
-  ::unlink(reservation.path.c_str());
-  if (reservation.file >= 0) ::close(reservation.file);
   Ledger ledger(path_);
-  if (!ledger.take()) return;  // the next look through the folder counts again
+  // With the lock, so that no other process counts the folder in between.
+  const bool is_held = ledger.take();
+  const bool is_gone = ::unlink(reservation.path.c_str()) == 0;
+  if (reservation.file >= 0) ::close(reservation.file);
+  if (!is_held || !is_gone) return;  // the next look through the folder counts again
   State state = ledger.state();
   if (state.is_counted == 0) return;
   state.bytes -= std::min(state.bytes, reservation.taken);
@@ -450,7 +468,7 @@ void CacheFolder::give_back(const CacheReservation& reservation) const {
 void CacheFolder::remove(const CachedRange& range) const {
   const fs::path path = path_of(range);
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0 || ::unlink(path.c_str()) != 0) return;
+  if (::lstat(path.c_str(), &info) != 0) return;
   give_back({.path = path, .file = -1, .taken = taken(static_cast<std::uint64_t>(info.st_size))});
 }
 

@@ -56,7 +56,7 @@ class CacheFolder {
 
   /// Notes that something of this folder of objects is read.
   void note_use(std::uint64_t folder) const;
-  /// Room for an entry, after `outdated` ones were removed and, as the policy says, others. None where there is no room, where
+  /// Room for an entry, after `outdated` ones were removed where there was none, and, as the policy says, others. None where there is no room, where
   /// the entry is there, or where something goes wrong.
   [[nodiscard]] std::optional<CacheReservation> reserve(
       const CachedRange& range, std::uint64_t file_bytes,
@@ -96,7 +96,9 @@ class CacheFolder {
   FileDescriptor reader_;
   std::filesystem::path reader_path_;
   mutable std::atomic<bool> takes_more_{true};
+  mutable std::atomic<bool> budget_is_set_{false};
   mutable std::atomic<std::int64_t> full_until_ns_{0};
+  mutable std::atomic<std::int64_t> locked_until_ns_{0};
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::uint64_t, std::int64_t> used_;  // when each folder was noted
   mutable std::string warning_;

@@ -149,7 +149,7 @@ std::vector<ByteSpan> ObjectCache::find(const CachedObject& object, std::uint64_
   if (failed_reads_ >= kMostFailedReads) return {{offset, end}};
   folder_.note_use(object.folder);
   for (std::uint64_t at = offset; at < end;) {
-    const std::uint64_t stop = std::min(end, (at / kCacheRegion + 1) * kCacheRegion);
+    const std::uint64_t stop = at + std::min(end - at, kCacheRegion - at % kCacheRegion);
     const CachedRange wanted = object.range(at, stop - at);
     const auto part = [&](std::uint64_t from, std::uint64_t to) {
       return into.subspan(from - offset, to - from);
@@ -179,7 +179,7 @@ void ObjectCache::store(const CachedObject& object, std::uint64_t offset,
                         std::span<const std::byte> bytes) const {
   const std::uint64_t end = offset + bytes.size();
   for (std::uint64_t at = offset; at < end && folder_.takes_more();) {
-    const std::uint64_t stop = std::min(end, (at / kCacheRegion + 1) * kCacheRegion);
+    const std::uint64_t stop = at + std::min(end - at, kCacheRegion - at % kCacheRegion);
     store_part(object, object.range(at, stop - at), bytes.subspan(at - offset, stop - at));
     at = stop;
   }
@@ -209,10 +209,6 @@ void ObjectCache::store_part(const CachedObject& object, const CachedRange& part
     }
     for (const ByteSpan& gap : gaps_of({part.offset, part.end()}, there))
       mine.push_back(object.range(gap.begin, gap.end - gap.begin));
-    std::erase_if(place.ranges, [&](const Known& known) {
-      return std::ranges::any_of(outdated,
-                                 [&](const CachedRange& old) { return is_same(old, known.range); });
-    });
     for (const CachedRange& range : mine)
       place.ranges.insert(
           std::ranges::upper_bound(place.ranges, order_of(range), {},
@@ -223,8 +219,9 @@ void ObjectCache::store_part(const CachedObject& object, const CachedRange& part
     const std::span<const std::byte> own = bytes.subspan(range.offset - part.offset, range.bytes);
     const std::string key = object.key(range);
     const auto room =
-        folder_.reserve(range, cache_head_bytes(key.size(), range.bytes) + range.bytes,
-                        std::exchange(outdated, {}));
+        folder_.reserve(range, cache_head_bytes(key.size(), range.bytes) + range.bytes, outdated);
+    for (const CachedRange& old : std::exchange(outdated, {}))
+      if (::access(folder_.path_of(old).c_str(), F_OK) != 0) forget(old);
     if (!room) {
       forget(range);
       continue;

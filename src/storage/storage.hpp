@@ -56,7 +56,7 @@ class Storage {
 
   /// The store of the service that keeps this object, or what lies below it. Made when it is first asked for.
   ///
-  /// Errors  as open_object_store(), open_hub_store() and with_cache()
+  /// Errors  as open_object_store(), open_hub_store() and open_cache()
   [[nodiscard]] const ObjectStore& objects(const ObjectName& name) const;
   [[nodiscard]] ObjectStorePtr shared_objects(const ObjectName& name) const;
   /// The same without the cache.

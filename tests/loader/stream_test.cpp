@@ -100,6 +100,20 @@ TEST(Stream, TakeOfWhatArrivedHasNoCause) {
   EXPECT_TRUE(fails_with(6, 7));
 }
 
+TEST(Stream, TakeOfBatchesThatArrivedHasNoCause) {
+  for (const bool is_early : {true, false}) {
+    const auto queue = source::queue(kFields);
+    for (std::int64_t k = 0; k < 20; ++k) push(*queue, k);
+    const auto cause = std::make_exception_ptr(std::runtime_error("the simulator crashed"));
+    if (is_early) queue->close(cause);
+    Loader loader = Dataset(queue).batch(4).take(2).loader();
+    EXPECT_EQ(loader.next()->global_samples(), 4U);
+    EXPECT_EQ(loader.next()->global_samples(), 4U);
+    EXPECT_FALSE(loader.next().has_value());
+    if (!is_early) queue->close(cause);
+  }
+}
+
 // It had no numbers, and so no epoch: 0 would have been a guess.
 TEST(Stream, AnEpochThatDoesNotComeThrowsTheCause) {
   const auto queue = source::queue(kFields);

@@ -70,6 +70,7 @@ namespace fs = std::filesystem;
 using test::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 constexpr std::uint64_t kPlenty = 1 << 20;
 
@@ -368,7 +369,7 @@ TEST(ObjectCache, HitsAsTheFormulasSay) {
   }
 }
 
-TEST(ObjectCache, AnotherVersionTakesThePlaceOfTheOldOne) {
+TEST(ObjectCache, AnotherVersionTakesThePlaceOfTheOldOneWhereThereIsNoRoom) {
   const TemporaryFolder folder;
   const ObjectCache cache(folder.path(), 4 * 4096);  // full, and of the old version
   for (std::uint64_t i = 0; i < 4; ++i) store(cache, object(1), i * 3000, 3000);
@@ -377,9 +378,60 @@ TEST(ObjectCache, AnotherVersionTakesThePlaceOfTheOldOne) {
   store(other, object(1, 2), 3000, 3000);
   EXPECT_TRUE(has(other, object(1, 2), 3000, 3000));
   EXPECT_FALSE(has(cache, object(1), 0, 3000));
-  EXPECT_FALSE(has(cache, object(1), 3000, 3000));
-  EXPECT_EQ(entries_in(folder.path()).size(), 1U);
-  EXPECT_EQ(other.tier().held_bytes, 4096U);
+  EXPECT_TRUE(has(cache, object(1), 3000, 3000));
+  EXPECT_EQ(entries_in(folder.path()).size(), 4U);
+  EXPECT_EQ(other.tier().held_bytes, 4 * 4096U);
+  for (std::uint64_t i = 0; i < 4; ++i) store(other, object(1, 2), i * 3000, 3000);
+  EXPECT_TRUE(has(other, object(1, 2), 0, 12'000));
+  EXPECT_EQ(entries_in(folder.path()).size(), 4U);
+}
+
+// Processes may read different commits of one data set.
+TEST(ObjectCache, TwoVersionsAreBothKeptWhereThereIsRoom) {
+  const TemporaryFolder folder;
+  const ObjectCache cache(folder.path(), kPlenty, CachePolicy::keep);
+  for (int round = 0; round < 3; ++round)
+    for (const std::int64_t version : {1, 2}) {
+      const auto gaps = missing(cache, object(1, version), 0, 5000);
+      EXPECT_EQ(gaps.empty(), round > 0);
+      if (!gaps.empty()) store(cache, object(1, version), 0, 5000);
+    }
+}
+
+// As a container's is after each start.
+TEST(ObjectCache, WhatAProcessOfTheSameNumberLeftIsInNoOnesWay) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path() / ".readers");
+  for (int number = 0; number < 200; ++number)
+    std::ofstream(folder.path() / ".readers" / fmt::format("{:x}.{:x}", ::getpid(), number)) << 1;
+  const ObjectCache cache(folder.path(), kPlenty, CachePolicy::keep);
+  EXPECT_EQ(cache.tier().warning, "");
+  store(cache, object(1), 0, 5000);
+  EXPECT_TRUE(missing(cache, object(1), 0, 5000).empty());
+}
+
+TEST(ObjectCache, APipeInTheFolderIsNotWaitedFor) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path() / ".folders");
+  const CachedObject of_pipe = object(1);
+  for (const fs::path& pipe : {folder.path() / ".folders" / fmt::format("{:016x}", of_pipe.folder),
+                               folder.path() / ".readers" / "1.1"}) {
+    fs::create_directories(pipe.parent_path());
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  }
+  const ObjectCache cache(folder.path(), kPlenty, CachePolicy::keep);
+  store(cache, of_pipe, 0, 5000);
+  EXPECT_TRUE(missing(cache, of_pipe, 0, 5000).empty());
+}
+
+// Servers may say any size.
+TEST(ObjectCache, TheEndOfTheLargestObjectIsReadAsAnyOther) {
+  const TemporaryFolder folder;
+  const ObjectCache cache(folder.path(), kPlenty, CachePolicy::keep);
+  constexpr std::uint64_t kAt = UINT64_MAX - 5000;
+  EXPECT_THAT(missing(cache, object(1), kAt, 5000), SizeIs(1));
+  store(cache, object(1), kAt, 5000);
+  EXPECT_TRUE(missing(cache, object(1), kAt, 5000).empty());
 }
 
 TEST(ObjectCache, AFolderHasOneBudgetWhichTheLastLoaderSet) {

@@ -27,6 +27,12 @@ constexpr std::uint64_t kMostShardBytes = UINT32_MAX;  // offsets are u32
 // What both kinds of index.json need.
 class IndexReader {
  protected:
+  // What lies deeper is left out.
+  static Json parse_up_to(std::string_view text, int deepest) {
+    return Json::parse(
+        text, [&](int depth, Json::parse_event_t, Json&) { return depth < deepest; }, false);
+  }
+
   IndexReader(const std::string& file, const std::string& folder, MdsIndex& index)
       : file_(file), folder_(folder), index_(index) {}
 
@@ -226,6 +232,9 @@ class LitDataIndexReader : IndexReader {
       const std::string where = fmt::format("chunk {}: ", i);
       if (!chunks[i].is_object())
         fail(fmt::format("{}expected an object, found {}", where, shown(chunks[i])));
+      // Tokens, of versions that do not name the loader.
+      if (const auto dim = chunks[i].find("dim"); dim != chunks[i].end() && !dim->is_null())
+        refuse_loader("\"TokensLoader\"");
       index().shards.push_back(
           {.folder = folder(),
            .rows = number(chunks[i], "chunk_size", where),
@@ -250,11 +259,15 @@ class LitDataIndexReader : IndexReader {
     }
     const auto loader = config.find("item_loader");
     if (loader == config.end() || loader->is_null() || *loader == "PyTreeLoader") return;
+    refuse_loader(shown(*loader));
+  }
+
+  [[noreturn]] void refuse_loader(const std::string& name) const {
     fail(
         fmt::format("its chunks were written for LitData's {}, which is not read here: read "
                     "Parquet with parquet(), and other data by penstock.from_dataset of a "
                     "litdata.StreamingDataset",
-                    shown(*loader)));
+                    name));
   }
 
   std::vector<MdsColumnType> columns_of(const Json& config) const {
@@ -262,8 +275,10 @@ class LitDataIndexReader : IndexReader {
     if (!formats.is_array() || formats.empty())
       fail(fmt::format("expected data_format to be a list of 1 or more, found {}", shown(formats)));
     std::vector<std::string> names;
+    // Each level of fields is two of JSON.
+    constexpr int kDeepestSpec = 64;
     const Json spec =
-        Json::parse(text(member(config, "data_spec", ""), "data_spec", ""), nullptr, false);
+        parse_up_to(text(member(config, "data_spec", ""), "data_spec", ""), kDeepestSpec);
     if (!spec.is_array() || spec.size() != 2)
       fail(fmt::format("expected data_spec to be a tree of fields, found {}", shown(spec)));
     add_names(spec[1], "", names);
@@ -289,13 +304,17 @@ class LitDataIndexReader : IndexReader {
       names.push_back(name.empty() ? "value" : name);
       return;
     }
+    constexpr int kDeepestKeys = 4;
     Json keys;
     if (const auto context = tree.find("context"); context != tree.end() && context->is_string())
-      keys = Json::parse(context->get<std::string>(), nullptr, false);
+      keys = parse_up_to(context->get<std::string>(), kDeepestKeys);
+    // Of a defaultdict, beside its factory.
+    if (keys.is_object() && keys.contains("dict_context")) keys = Json(keys["dict_context"]);
     const bool has_keys = keys.is_array() && keys.size() == children.size();
     for (std::size_t i = 0; i < children.size(); ++i) {
-      const std::string key =
-          has_keys && keys[i].is_string() ? keys[i].get<std::string>() : fmt::to_string(i);
+      const std::string key = !has_keys             ? fmt::to_string(i)
+                              : keys[i].is_string() ? keys[i].get<std::string>()
+                                                    : core::dump_json(keys[i]);
       add_names(children[i], name.empty() ? key : name + "." + key, names);
     }
   }
@@ -320,7 +339,7 @@ std::string split_in(const std::string& folder) {
 
 void read_mds_index(std::string_view text, const std::string& file, const std::string& folder,
                     MdsIndex& index) {
-  // What lies deeper is left out: nothing of it is read, and messages show what is there.
+  // Nothing deeper is read, and messages show what is there.
   constexpr int kDeepest = 16;
   const Json all = Json::parse(
       text, [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; }, false);

@@ -105,8 +105,10 @@ Result<ParquetCell::Part> ParquetCellReader::part_at(const ParquetCellPlace& at,
   if (numbers == nullptr || pages_.peek({at.shard, number}) != nullptr) return ParquetCell::Part{};
   const std::uint64_t row = at.place.row - shards_.index(at.shard).page(number).first_row;
   const auto range = numbers->find(row, {at.lengths, at.row - row});
-  if (!range ||
-      numbers->count_read(part_reads_.fetch_add(1, std::memory_order_relaxed), page_bytes_))
+  if (!range || numbers->count_read({.row = row,
+                                     .number = part_reads_.fetch_add(1, std::memory_order_relaxed),
+                                     .room = page_bytes_,
+                                     .is_remote = shards_.is_remote()}))
     return ParquetCell::Part{};
   DictionaryPtr dictionary;
   if (const auto& group = files_[at.shard].pages(at.field, at.place.group);

@@ -235,18 +235,27 @@ std::optional<PageNumbers::Range> PageNumbers::find(std::uint64_t row,
 }
 
 // Counts begin anew for every so many reads of all pages that each page which has room could be read often enough. Threads may lose
-// a count of another.
-bool PageNumbers::count_read(std::uint64_t number, std::uint64_t room) const noexcept {
+// a count of another, and rows that come in order may overtake each other.
+bool PageNumbers::count_read(const Read& read) const noexcept {
   constexpr unsigned kCountBits = 16;
+  constexpr std::uint64_t kMostCount = (1U << kCountBits) - 1;
+  constexpr std::uint64_t kNear = 16;
+  constexpr std::uint64_t kInOrder = 3;
+  constexpr std::uint64_t kEnoughRemote = 4;  // requests, where a page takes one
+  const std::uint64_t last = in_order.load(std::memory_order_relaxed);
+  const std::uint64_t last_row = last >> kCountBits;
+  const bool is_near = std::max(read.row, last_row) - std::min(read.row, last_row) <= kNear;
+  const std::uint64_t near = is_near ? (last & kMostCount) + 1 : 0;
   const std::uint64_t enough =
-      std::min<std::uint64_t>(kReadsForBlock * begins.size(), (1U << kCountBits) - 1);
-  const std::uint64_t pages = std::max<std::uint64_t>(room / (count * width), 1);
-  const std::uint64_t round = number / (enough * pages) + 1;
+      read.is_remote ? kEnoughRemote
+                     : std::min<std::uint64_t>(kReadsForBlock * begins.size(), kMostCount);
+  const std::uint64_t pages = std::max<std::uint64_t>(read.room / (count * width), 1);
+  const std::uint64_t round = read.number / enough / pages + 1;
   const std::uint64_t before = reads.load(std::memory_order_relaxed);
-  const std::uint64_t in_round =
-      before >> kCountBits == round ? before & ((1U << kCountBits) - 1) : 0;
-  const bool is_often = in_round + 1 >= enough;
+  const std::uint64_t in_round = before >> kCountBits == round ? before & kMostCount : 0;
+  const bool is_often = in_round + 1 >= enough || near >= kInOrder;
   reads.store(round << kCountBits | (is_often ? 0 : in_round + 1), std::memory_order_relaxed);
+  in_order.store(read.row << kCountBits | (is_often ? 0 : near), std::memory_order_relaxed);
   return is_often;
 }
 

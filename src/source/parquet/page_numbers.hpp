@@ -57,6 +57,8 @@ struct PageNumbers {
   std::optional<std::uint64_t> row_values;       ///< of each row; none: as the index says
   std::vector<std::uint32_t> row_begins;         ///< then where every kRowsBetween-th row begins
   mutable std::atomic<std::uint64_t> reads = 0;  ///< of rows, lately: see count_read()
+  mutable std::atomic<std::uint64_t> in_order =
+      0;  ///< the last row, and how many before it were near
 
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
     return sizeof *this + begins.capacity() * sizeof begins[0] + runs.capacity() * sizeof runs[0] +
@@ -65,9 +67,16 @@ struct PageNumbers {
   /// Where the numbers of a row are; none if it has none, and may be null.
   [[nodiscard]] std::optional<Range> find(std::uint64_t row,
                                           const IndexedLengths& lengths) const noexcept;
-  /// Counts a read of a row, which is read `number` of all pages. Whether the page should be decoded as a whole: no more pages
-  /// than a cache of `room` bytes holds are read so often that its decoding is cheaper.
-  [[nodiscard]] bool count_read(std::uint64_t number, std::uint64_t room) const noexcept;
+  /// A read of a row.
+  struct Read {
+    std::uint64_t row = 0;
+    std::uint64_t number = 0;  ///< of the reads of all pages
+    std::uint64_t room = 0;    ///< bytes of pages that the cache holds
+    bool is_remote = false;
+  };
+  /// Counts it. Whether the page should be decoded as a whole: its rows come one after another, or no more pages than the cache
+  /// holds are read so often that its decoding is cheaper.
+  [[nodiscard]] bool count_read(const Read& read) const noexcept;
 };
 
 /// Of a page, which `file_bytes` are, with its header, and which was decoded to `rows`. Null if it is small, has nulls or another

@@ -80,7 +80,14 @@ class ShardSet {
     return files_.read(shard, indexes_[shard].stamp(), offset, into);
   }
 
-  [[nodiscard]] std::vector<StorageTier> tiers() const { return files_.tiers(); }
+  /// A bucket holds all shards.
+  [[nodiscard]] std::vector<StorageTier> tiers() const {
+    std::vector<StorageTier> all = files_.tiers();
+    for (StorageTier& tier : all)
+      for (const ShardIndex& index : indexes_)
+        if (tier.name == "bucket") tier.held_bytes += index.stamp().bytes;
+    return all;
+  }
 
   /// Of the shards' names, sizes and contents, and of `more`.
   [[nodiscard]] std::string hash(const std::string& more) const {

@@ -1,6 +1,7 @@
 #include "src/transform/formats/heif.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -96,6 +97,7 @@ std::vector<Box> properties_of_primary(std::span<const std::byte> file) {
             number_at(box.content, at, index_bytes) & (index_bytes == 1 ? 0x7F : 0x7FFF);
         if (is_primary && index >= 1 && index <= all.size()) properties.push_back(all[index - 1]);
       }
+      if (is_primary) return properties;
     }
   }
   return properties;
@@ -110,8 +112,7 @@ std::uint64_t rounded_fraction(std::span<const std::byte> bytes, std::size_t at)
 // The standard wants an image's rotation and cropping behind its size. Where they stand before it, libheif does them, and says a size
 // without them: here is the size with them. Not of files in the standard's order.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> size_where_turned_early(
-    std::span<const std::byte> file) {
-  const std::vector<Box> properties = properties_of_primary(file);
+    std::span<const Box> properties) {
   const auto size = std::ranges::find(properties, "ispe", &Box::type);
   const auto is_turn = [](const Box& box) { return box.type == "irot" || box.type == "clap"; };
   if (size == properties.end() || std::none_of(properties.begin(), size, is_turn)) return {};
@@ -124,6 +125,18 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> size_where_turned_early(
     height = std::min(height, rounded_fraction(box.content, 8));
   }
   return std::pair(width, height);
+}
+
+// Of the picture as it is stored, if that has at most four times the pixels of what is left of it; else 0.
+int longest_side_before_cropping(std::span<const Box> properties, std::uint64_t pixels) {
+  std::uint64_t longest = 0;
+  for (const Box& box : properties) {
+    if (box.type != "ispe") continue;
+    const std::uint64_t width = number_at(box.content, 4, 4);
+    const std::uint64_t height = number_at(box.content, 8, 4);
+    if (width * height <= 4 * pixels) longest = std::max({longest, width, height});
+  }
+  return static_cast<int>(std::min<std::uint64_t>(longest, INT_MAX - 1));
 }
 
 using ImagePtr = std::unique_ptr<const heif_image, decltype(&heif_image_release)>;
@@ -203,7 +216,8 @@ Result<void> HeifReader::open(std::span<const std::byte> bytes) {
   image_.reset(handle);
   width_ = heif_image_handle_get_width(handle);
   height_ = heif_image_handle_get_height(handle);
-  if (const auto size = size_where_turned_early(bytes)) {
+  const std::vector<Box> properties = properties_of_primary(bytes);
+  if (const auto size = size_where_turned_early(properties)) {
     width_ = static_cast<int>(size->first);
     height_ = static_cast<int>(size->second);
   }
@@ -211,7 +225,8 @@ Result<void> HeifReader::open(std::span<const std::byte> bytes) {
   constexpr int kLargestTile = 4096;
   heif_context_set_maximum_image_size_limit(
       context_.get(), std::max({kLargestTile, width_, height_, heif_image_handle_get_width(handle),
-                                heif_image_handle_get_height(handle)}) +
+                                heif_image_handle_get_height(handle),
+                                longest_side_before_cropping(properties, pixels())}) +
                           1);
   return {};
 }

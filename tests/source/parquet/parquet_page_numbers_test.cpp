@@ -391,19 +391,35 @@ TEST(ParquetPageNumbers, PagesThatAreReadOftenAreDecodedAsAWhole) {
   std::mt19937_64 random(7);
   const Page page({.is_plain = true}, random);
   const auto bytes = std::uint64_t{4} * 300'000;
-  const auto reads_until_whole = [&](std::uint64_t reads_between, std::uint64_t room) {
+  // Rows that are far from each other.
+  const auto reads_until_whole = [&](std::uint64_t reads_between, std::uint64_t room,
+                                     bool is_remote = false) {
     const auto numbers = page.find();
     std::uint64_t read = 0;
-    for (int k = 1; k <= 2000; ++k, read += reads_between)
-      if (numbers->count_read(read, room)) return k;
-    return 0;
+    for (std::uint64_t k = 1; k <= 2000; ++k, read += reads_between)
+      if (numbers->count_read({100 * (k % 7), read, room, is_remote})) return k;
+    return std::uint64_t{0};
   };
-  EXPECT_GT(reads_until_whole(1, 10 * bytes), 10);
-  EXPECT_LT(reads_until_whole(1, 10 * bytes), 60);
+  EXPECT_GT(reads_until_whole(1, 10 * bytes), 10U);
+  EXPECT_LT(reads_until_whole(1, 10 * bytes), 60U);
+  EXPECT_LT(reads_until_whole(1, 10 * bytes, true), 6U);
   // As often as each of 5 pages, and there is room for 10.
-  EXPECT_GT(reads_until_whole(5, 10 * bytes), 10);
+  EXPECT_GT(reads_until_whole(5, 10 * bytes), 10U);
   // Of 40 pages, and room for 10.
-  EXPECT_EQ(reads_until_whole(40, 10 * bytes), 0);
+  EXPECT_EQ(reads_until_whole(40, 10 * bytes), 0U);
+  EXPECT_EQ(reads_until_whole(40, 10 * bytes, true), 0U);
+  EXPECT_EQ(reads_until_whole(UINT64_MAX / 3, UINT64_MAX), 0U);
+}
+
+TEST(ParquetPageNumbers, PagesWhoseRowsComeInOrderAreDecodedAsAWhole) {
+  std::mt19937_64 random(8);
+  const Page page({.is_plain = true}, random);
+  const auto numbers = page.find();
+  std::vector<bool> whole;
+  for (const std::uint64_t row : {200U, 201U, 202U, 203U, 204U, 230U, 231U, 300U, 500U, 501U})
+    whole.push_back(numbers->count_read({.row = row, .number = 100'000 * row, .room = 1}));
+  EXPECT_THAT(whole, ::testing::ElementsAre(false, false, false, true, false, false, false, false,
+                                            false, false));
 }
 
 }  // namespace
