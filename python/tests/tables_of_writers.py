@@ -40,7 +40,8 @@ WRITERS = [
 ]
 ROWS = 230
 # Of errors of versions that do not write something.
-NOT_WRITTEN = ("Selected encoding is not supported", "unexpected keyword argument 'store_decimal_as_integer'",
+NOT_WRITTEN = ("Unrecognized option for PARQUET: parquet_version", "Selected encoding is not supported",
+               "unexpected keyword argument 'store_decimal_as_integer'",
                "unexpected keyword argument 'write_page_checksum'", "unexpected keyword argument 'write_page_index'")
 
 
