@@ -40,33 +40,19 @@ std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches) {
   return all;
 }
 
-namespace {
-
-// Each once: several branches may read one.
-std::vector<const Source*> sources_of(std::span<const BranchRecipe> branches) {
-  std::vector<const Source*> all;
-  for (const BranchRecipe& branch : branches)
-    if (std::ranges::find(all, branch.source.get()) == all.end())
-      all.push_back(branch.source.get());
-  return all;
-}
-
-}  // namespace
-
 std::vector<StorageTier> tiers_of(std::span<const BranchRecipe> branches) {
   std::vector<StorageTier> all;
-  for (const Source* const source : sources_of(branches)) core::add_tiers(all, source->tiers());
-  return all;
-}
-
-std::uint64_t records_of_buckets(std::span<const BranchRecipe> branches) {
-  std::uint64_t records = 0;
-  for (const Source* const source : sources_of(branches)) {
-    const std::vector<StorageTier> tiers = source->tiers();
-    if (std::ranges::find(tiers, "bucket", &StorageTier::name) != tiers.end())
-      records += source->size();
+  std::vector<const Source*> seen;  // several branches may read one
+  for (const BranchRecipe& branch : branches) {
+    const Source* const source = branch.source.get();
+    if (std::ranges::find(seen, source) != seen.end()) continue;
+    seen.push_back(source);
+    std::vector<StorageTier> tiers = source->tiers();
+    for (StorageTier& tier : tiers)
+      if (tier.name == "bucket") tier.entries = source->size();
+    core::add_tiers(all, std::move(tiers));
   }
-  return records;
+  return all;
 }
 
 RowWorker::RowWorker(RowRecipes recipes, std::size_t record_limit, std::stop_token stop)

@@ -35,10 +35,8 @@ struct BranchRecipe {
 
 /// What functions of other languages have cost so far, in the order of the branches.
 [[nodiscard]] std::vector<FunctionTime> functions_of(std::span<const BranchRecipe> branches);
-/// Where the bytes of the branches came from so far.
+/// Where the bytes of the branches came from so far. A bucket has as many entries as the sources in it have records.
 [[nodiscard]] std::vector<StorageTier> tiers_of(std::span<const BranchRecipe> branches);
-/// Of those that are read from a bucket.
-[[nodiscard]] std::uint64_t records_of_buckets(std::span<const BranchRecipe> branches);
 
 /// How rows are made, the same for all workers of a run; one for each bucket. Immutable.
 struct RowRecipe {

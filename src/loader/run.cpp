@@ -548,10 +548,8 @@ Stats Run::stats() const {
       tier.reads -= other.reads;
       tier.bytes -= other.bytes;
     }
-    if (tier.name != "bucket") continue;
-    tier.entries = records_of_buckets(recipe->branches);
-    // Of shards the sizes are known.
-    if (tier.held_bytes == 0 && stats.samples > 0)
+    // Of shards in a bucket the sizes are known.
+    if (tier.name == "bucket" && tier.held_bytes == 0 && stats.samples > 0)
       tier.held_bytes = static_cast<std::uint64_t>(static_cast<double>(tier.entries) *
                                                    static_cast<double>(stats.bytes_read) /
                                                    static_cast<double>(stats.samples));

@@ -78,7 +78,7 @@ bool is_full_or_failing(int error) noexcept {
 }
 
 // For a name that no other file has. Ids of processes come again after a restart, and in other containers.
-std::string number_of_process() {
+std::string unique_name() {
   std::random_device draw;
   return fmt::format("{:x}.{:08x}{:08x}", ::getpid(), draw(), draw());
 }
@@ -274,7 +274,7 @@ CacheFolder::CacheFolder(fs::path folder, std::uint64_t max_bytes, CachePolicy p
   ::mkdir((path_ / ".folders").c_str(), 0777);
   ::mkdir((path_ / ".readers").c_str(), 0777);
   const bool is_mine = ledger.take();  // no other process looks for dead readers meanwhile
-  reader_path_ = path_ / ".readers" / number_of_process();
+  reader_path_ = path_ / ".readers" / unique_name();
   reader_.adopt(open_own(reader_path_, O_RDWR | O_CREAT | O_EXCL | O_APPEND));
   if (!reader_.is_open()) {
     fail("opening it", errno);
@@ -417,7 +417,7 @@ std::optional<CacheReservation> CacheFolder::reserve(
     return std::nullopt;
   }
   CacheReservation made{
-      .path = place(range.place()) / (range.name() + std::string(kTemporary) + number_of_process()),
+      .path = place(range.place()) / (range.name() + std::string(kTemporary) + unique_name()),
       .taken = needed};
   made.file = open_own(made.path, O_WRONLY | O_CREAT | O_EXCL);
   if (made.file < 0 && errno == ENOENT) {

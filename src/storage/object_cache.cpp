@@ -110,22 +110,27 @@ void ObjectCache::list(Place& place, unsigned number, bool again) const {
   place.listed_ns = changed;
 }
 
+// What is known of any version of an object in the region that a range lies in.
+std::span<const ObjectCache::Known> ObjectCache::in_region_of(const Place& place,
+                                                              const CachedRange& range) {
+  const auto region_of = [](const Known& known) {
+    return std::pair(known.range.object, known.range.offset / kCacheRegion);
+  };
+  const auto found = std::ranges::equal_range(
+      place.ranges, std::pair(range.object, range.offset / kCacheRegion), {}, region_of);
+  return {found.begin(), found.end()};
+}
+
 // What is there of any version of the object, in the order of the offsets, and overlaps with what is wanted.
 std::vector<CachedRange> ObjectCache::ranges_of(const CachedRange& wanted) const {
   Place& place = places_[wanted.place()];
   const std::lock_guard lock(place.mutex);
   list(place, wanted.place(), true);
   std::vector<CachedRange> found;
-  const std::uint64_t region = wanted.offset / kCacheRegion * kCacheRegion;
-  const auto first = std::ranges::lower_bound(
-      place.ranges, std::pair(wanted.object, region), {},
-      [](const Known& known) { return std::pair(known.range.object, known.range.offset); });
-  for (auto at = first; at != place.ranges.end() && at->range.object == wanted.object &&
-                        at->range.offset < wanted.end();
-       ++at) {
-    if (at->is_written && at->range.version == wanted.version && at->range.end() > wanted.offset)
-      found.push_back(at->range);
-  }
+  for (const Known& known : in_region_of(place, wanted))
+    if (known.is_written && known.range.version == wanted.version &&
+        known.range.offset < wanted.end() && known.range.end() > wanted.offset)
+      found.push_back(known.range);
   return found;
 }
 
@@ -195,17 +200,11 @@ void ObjectCache::store_part(const CachedObject& object, const CachedRange& part
     const std::lock_guard lock(place.mutex);
     list(place, part.place(), false);
     std::vector<CachedRange> there;
-    const std::uint64_t region = part.offset / kCacheRegion * kCacheRegion;
-    const auto begin = std::ranges::lower_bound(
-        place.ranges, std::pair(part.object, region), {},
-        [](const Known& known) { return std::pair(known.range.object, known.range.offset); });
-    for (auto at = begin; at != place.ranges.end() && at->range.object == part.object &&
-                          at->range.offset / kCacheRegion * kCacheRegion == region;
-         ++at) {
-      if (at->range.version == part.version)
-        there.push_back(at->range);
-      else if (at->is_written)
-        outdated.push_back(at->range);
+    for (const Known& known : in_region_of(place, part)) {
+      if (known.range.version == part.version)
+        there.push_back(known.range);
+      else if (known.is_written)
+        outdated.push_back(known.range);
     }
     for (const ByteSpan& gap : gaps_of({part.offset, part.end()}, there))
       mine.push_back(object.range(gap.begin, gap.end - gap.begin));

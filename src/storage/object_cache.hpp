@@ -67,6 +67,8 @@ class ObjectCache {
   [[nodiscard]] bool read_entry(const CachedObject& object, const CachedRange& range,
                                 std::uint64_t offset, std::span<std::byte> into) const;
   void list(Place& place, unsigned number, bool again) const;
+  [[nodiscard]] static std::span<const Known> in_region_of(const Place& place,
+                                                           const CachedRange& range);
   [[nodiscard]] std::vector<CachedRange> ranges_of(const CachedRange& wanted) const;
   void forget(const CachedRange& range) const;
   void set_written(const CachedRange& range) const;

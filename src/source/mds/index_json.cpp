@@ -24,15 +24,15 @@ using core::Json;
 constexpr std::string_view kMdsIndexName = "index.json";
 constexpr std::uint64_t kMostShardBytes = UINT32_MAX;  // offsets are u32
 
+// What lies deeper is left out.
+Json parse_up_to(std::string_view text, int deepest) {
+  return Json::parse(
+      text, [&](int depth, Json::parse_event_t, Json&) { return depth < deepest; }, false);
+}
+
 // What both kinds of index.json need.
 class IndexReader {
  protected:
-  // What lies deeper is left out.
-  static Json parse_up_to(std::string_view text, int deepest) {
-    return Json::parse(
-        text, [&](int depth, Json::parse_event_t, Json&) { return depth < deepest; }, false);
-  }
-
   IndexReader(const std::string& file, const std::string& folder, MdsIndex& index)
       : file_(file), folder_(folder), index_(index) {}
 
@@ -341,8 +341,7 @@ void read_mds_index(std::string_view text, const std::string& file, const std::s
                     MdsIndex& index) {
   // Nothing deeper is read, and messages show what is there.
   constexpr int kDeepest = 16;
-  const Json all = Json::parse(
-      text, [](int depth, Json::parse_event_t, Json&) { return depth < kDeepest; }, false);
+  const Json all = parse_up_to(text, kDeepest);
   if (all.is_discarded() || !all.is_object())
     throw Error(fmt::format("{}: expected a JSON object, found other text", file));
   if (all.contains("chunks"))

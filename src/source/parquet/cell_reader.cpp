@@ -53,7 +53,7 @@ Result<ParquetCell> ParquetCellReader::read(const ParquetCellPlace& at, std::uin
   const std::uint64_t row = at.place.row - first.first_row;
   const bool may_go_on = field.values.is_list && row + 1 == first.rows;
   if (!may_go_on) {
-    auto part = part_at(at, number, record);
+    auto part = part_at(at, number, row, record);
     if (!part) return std::move(part.fault());
     if (part->page != nullptr) {
       cell.parts.push_back(std::move(*part));
@@ -100,10 +100,10 @@ Result<std::shared_ptr<const std::byte[]>> ParquetCellReader::read_page(const Pa
 // The numbers of a row alone, where its page was decoded once, is no longer in memory, and is not read so often that it should be.
 // Without a page otherwise.
 Result<ParquetCell::Part> ParquetCellReader::part_at(const ParquetCellPlace& at,
-                                                     std::uint64_t number, Record& record) const {
+                                                     std::uint64_t number, std::uint64_t row,
+                                                     Record& record) const {
   const auto numbers = numbers_.peek({at.shard, number});
   if (numbers == nullptr || pages_.peek({at.shard, number}) != nullptr) return ParquetCell::Part{};
-  const std::uint64_t row = at.place.row - shards_.index(at.shard).page(number).first_row;
   const auto range = numbers->find(row, {at.lengths, at.row - row});
   if (!range || numbers->count_read({.row = row,
                                      .number = part_reads_.fetch_add(1, std::memory_order_relaxed),

@@ -75,7 +75,7 @@ class ParquetCellReader {
                                                                      const IndexedPage& page,
                                                                      Record& record) const;
   [[nodiscard]] Result<ParquetCell::Part> part_at(const ParquetCellPlace& at, std::uint64_t number,
-                                                  Record& record) const;
+                                                  std::uint64_t row, Record& record) const;
   [[nodiscard]] Result<PagePtr> page_at(const ParquetCellPlace& at, std::uint64_t number,
                                         Record& record) const;
   [[nodiscard]] Result<DecodedPtr<ParquetPageRows>> decode_page(const ParquetCellPlace& at,

@@ -79,6 +79,14 @@ std::uint64_t ParquetLevels::row_count() const noexcept {
   return count;
 }
 
+std::uint64_t parquet_levels_bytes(const ParquetLeaf& leaf, std::span<const std::byte> bytes,
+                                   const ParquetOrigin& origin) {
+  std::uint64_t at = 0;
+  if (leaf.max_repetition > 0) (void)levels_at(bytes, at, origin);
+  if (leaf.max_definition > 0) (void)levels_at(bytes, at, origin);
+  return at;
+}
+
 ParquetLevels read_parquet_levels(const ParquetLeaf& leaf, const ParquetPageHeader& header,
                                   std::span<const std::byte> bytes, const ParquetLimits& limits,
                                   const ParquetOrigin& origin) {

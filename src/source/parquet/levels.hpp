@@ -24,6 +24,13 @@ struct ParquetLevels {
   [[nodiscard]] std::uint64_t row_count() const noexcept;
 };
 
+/// How many bytes the levels of a DATA_PAGE take, in front of its values, with the lengths in front of each kind.
+///
+/// Errors  DataError  the page ends before
+[[nodiscard]] std::uint64_t parquet_levels_bytes(const ParquetLeaf& leaf,
+                                                 std::span<const std::byte> bytes,
+                                                 const ParquetOrigin& origin);
+
 /// Reads the levels that `bytes` begin with; of a DATA_PAGE they are decompressed.
 ///
 /// Errors  DataError  they are damaged, of an encoding that is not read, or more than the limit

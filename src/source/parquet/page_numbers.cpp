@@ -21,12 +21,6 @@ constexpr std::uint64_t kLeastBlocks = 4;
 // Reads of rows that cost about as much as decoding a page, for each of its blocks: a page of 1 MiB took 2.1 ms, a row 0.04.
 constexpr std::uint64_t kReadsForBlock = 2;
 
-Fault changed(std::uint64_t offset, std::string_view what) {
-  return {.reason = fmt::format("{}: the file {}", what, kDamagedOrChanged),
-          .file = {},
-          .offset = offset};
-}
-
 // Bytes of a page, of which blocks are read as they are needed.
 class BlockReader {
  public:
@@ -36,7 +30,7 @@ class BlockReader {
   // Bytes [begin, end) of what all blocks become; valid until the next call.
   Result<std::span<const std::byte>> bytes(std::uint64_t begin, std::uint64_t end) {
     if (begin > end || end > page_.bytes)
-      return changed(page_.begins.front(), "a page ends before its numbers");
+      return changed_page(page_.begins.front(), "a page ends before its numbers");
     if (begin == end) return std::span<const std::byte>();
     if (begin < first_ || end > first_ + size_) {
       if (auto result = load(begin / kBlockBytes, (end - 1) / kBlockBytes + 1); !result)
@@ -126,39 +120,24 @@ bool find_runs(std::span<const std::byte> encoded, PageNumbers& out) {
   return true;
 }
 
-// What a page becomes, or null where it cannot be told how to decompress its blocks alone.
-std::optional<std::vector<std::byte>> unpack_blocks(ParquetCodec codec,
-                                                    std::span<const std::byte> packed,
-                                                    std::uint64_t begin, PageNumbers& out) {
+// What a page becomes, in `memory` unless it lies there so; none where it cannot be told how to decompress its blocks alone.
+std::optional<std::span<const std::byte>> unpack_blocks(ParquetCodec codec,
+                                                        std::span<const std::byte> packed,
+                                                        std::uint64_t begin, PageNumbers& out,
+                                                        std::vector<std::byte>& memory) {
   out.is_packed = codec == ParquetCodec::snappy;
   if (!out.is_packed) {
     if (packed.size() != out.bytes) return std::nullopt;
     for (std::uint64_t at = 0; at < out.bytes; at += kBlockBytes) out.begins.push_back(begin + at);
     out.begins.push_back(begin + out.bytes);
-    return std::vector<std::byte>(packed.begin(), packed.end());
+    return packed;
   }
   auto begins = find_snappy_begins(packed, begin, out.bytes);
   if (!begins) return std::nullopt;
   out.begins = std::move(*begins);
-  std::vector<std::byte> unpacked(static_cast<std::size_t>(out.bytes));
-  decompress_parquet(codec, packed, unpacked, {});
-  return unpacked;
-}
-
-// Behind the levels of a DATA_PAGE, which have their length in front of them.
-std::optional<std::uint64_t> behind_levels(const ParquetLeaf& leaf,
-                                           std::span<const std::byte> page) {
-  std::uint64_t at = 0;
-  for (const bool has_levels : {leaf.max_repetition > 0, leaf.max_definition > 0}) {
-    if (!has_levels) continue;
-    if (page.size() - at < sizeof(std::uint32_t)) return std::nullopt;
-    const std::uint64_t bytes =
-        load_little_endian<std::uint32_t>(page.subspan(static_cast<std::size_t>(at)));
-    at += sizeof(std::uint32_t);
-    if (bytes > page.size() - at) return std::nullopt;
-    at += bytes;
-  }
-  return at;
+  memory.resize(static_cast<std::size_t>(out.bytes));
+  decompress_parquet(codec, packed, memory, {});
+  return std::span<const std::byte>(memory);
 }
 
 // Indices [range.first, range.first + range.count).
@@ -181,7 +160,7 @@ Result<std::vector<std::uint32_t>> read_indices(const PageNumbers& page,
     std::size_t header_bytes = 0;
     auto run = parquet_result(
         [&] { return read_hybrid_run(*header, header_bytes, page.index_bits, origin); });
-    if (!run) return changed(origin.offset, "a run of indices ends before");
+    if (!run) return changed_page(origin.offset, "a run of indices ends before");
     at += header_bytes;
     const std::uint64_t next = range.first + done;
     const std::uint64_t skipped = next - first;
@@ -209,7 +188,7 @@ Result<std::vector<std::uint32_t>> read_indices(const PageNumbers& page,
     if (run->is_packed) at += run->count / 8 * page.index_bits;
     first += run->count;
     if (done < indices.size() && at >= encoded_bytes)
-      return changed(origin.offset, "runs of indices end before");
+      return changed_page(origin.offset, "runs of indices end before");
   }
   return indices;
 }
@@ -289,22 +268,18 @@ std::shared_ptr<const PageNumbers> find_page_numbers(const ParquetLeaf& leaf,
   const std::uint64_t first = header->header_bytes + levels;
   const auto made = parquet_result([&]() -> bool {
     const ParquetCodec codec = header->is_compressed ? chunk.codec : ParquetCodec::uncompressed;
-    const auto unpacked = unpack_blocks(codec, file_bytes.subspan(static_cast<std::size_t>(first)),
-                                        page.begin + first, *found);
-    if (!unpacked) return false;
-    std::span<const std::byte> encoded(*unpacked);
-    if (!is_second) {
-      const auto at = behind_levels(leaf, encoded);
-      if (!at) return false;
-      found->encoded_at = *at;
-    }
-    if (is_plain) return found->count * found->width <= encoded.size() - found->encoded_at;
-    if (found->encoded_at == encoded.size()) return false;
+    std::vector<std::byte> memory;
+    const auto encoded = unpack_blocks(codec, file_bytes.subspan(static_cast<std::size_t>(first)),
+                                       page.begin + first, *found, memory);
+    if (!encoded) return false;
+    if (!is_second) found->encoded_at = parquet_levels_bytes(leaf, *encoded, {});
+    if (is_plain) return found->count * found->width <= encoded->size() - found->encoded_at;
+    if (found->encoded_at == encoded->size()) return false;
     found->index_bits =
-        std::to_integer<unsigned>(encoded[static_cast<std::size_t>(found->encoded_at)]);
+        std::to_integer<unsigned>((*encoded)[static_cast<std::size_t>(found->encoded_at)]);
     ++found->encoded_at;
     if (found->index_bits > 32) return false;
-    return find_runs(encoded.subspan(static_cast<std::size_t>(found->encoded_at)), *found);
+    return find_runs(encoded->subspan(static_cast<std::size_t>(found->encoded_at)), *found);
   });
   if (!made || !*made) return nullptr;
   return found;
@@ -328,7 +303,7 @@ Result<ParquetValues> read_page_numbers(const PageNumbers& page, const PageNumbe
     if (dictionary == nullptr || dictionary->width != page.width ||
         std::ranges::any_of(*indices,
                             [&](std::uint32_t index) { return index >= dictionary->count; }))
-      return changed(page.begins.front(), "an index leads outside of its dictionary");
+      return changed_page(page.begins.front(), "an index leads outside of its dictionary");
     copy_dictionary_values(*indices, *dictionary, memory.get());
   }
   values.bytes = {memory.get(), size};

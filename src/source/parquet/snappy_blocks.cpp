@@ -81,13 +81,13 @@ std::optional<SnappyElement> element_at(std::span<const std::byte> bytes) {
   return SnappyElement{1 + size + *length + 1, *length + 1, 0};
 }
 
-Fault changed(std::uint64_t offset, std::string_view what) {
+}  // namespace
+
+Fault changed_page(std::uint64_t offset, std::string_view what) {
   return {.reason = fmt::format("{}: the file {}", what, kDamagedOrChanged),
           .file = {},
           .offset = offset};
 }
-
-}  // namespace
 
 std::optional<std::vector<std::uint64_t>> find_snappy_begins(std::span<const std::byte> text,
                                                              std::uint64_t begin,
@@ -130,7 +130,7 @@ Result<void> read_snappy_blocks(std::span<const std::uint64_t> begins, const Rea
     decompress_parquet(ParquetCodec::snappy, whole, out, {.file = {}, .offset = offset});
     return true;
   });
-  if (!result) return changed(offset, "blocks of a page do not decompress");
+  if (!result) return changed_page(offset, "blocks of a page do not decompress");
   return {};
 }
 
@@ -200,7 +200,7 @@ Result<std::span<const std::byte>> read_snappy_value(const SnappyBlocks& blocks,
   record.add_bytes_read(static_cast<std::size_t>(begins.back() - begins.front()));
   const auto found = unpacked.subspan(static_cast<std::size_t>(begin - blocks_begin));
   if (load_little_endian<std::uint32_t>(found) != value.bytes)
-    return changed(offset, "the value's length is no longer the one that was read before");
+    return changed_page(offset, "the value's length is no longer the one that was read before");
   std::ranges::copy(found.subspan(kLengthBytes, wanted), out->begin());
   return std::span<const std::byte>(*out);
 }

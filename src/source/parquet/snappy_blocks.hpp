@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <penstock/source/source.hpp>
@@ -53,6 +55,9 @@ struct SnappyRows {
 /// The rows of a data page, whose values lie in `blocks`.
 [[nodiscard]] SnappyRows snappy_rows(std::shared_ptr<const SnappyBlocks> blocks,
                                      const ParquetPageRows& rows);
+
+/// What is read of a page is no longer what was looked at.
+[[nodiscard]] Fault changed_page(std::uint64_t offset, std::string_view what);
 
 /// Where the blocks of a Snappy text begin, which lies at `begin` in the file and becomes so many bytes; then where the last one
 /// ends. None if they cannot be decompressed alone, or the text is damaged.
