@@ -307,6 +307,99 @@ def test_a_damaged_page_is_a_fault_of_its_rows(tmp_path, codec):
         assert (x[row], y[row]) == (row, row * 3)
 
 
+def with_features(table, features):
+    return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+F32 = {"dtype": "float32", "_type": "Value"}
+BOXES = [[[i + k / 4, k, -1.0, 1e9] for k in range((i * 7) % 4)] for i in range(60)]  # some have none
+CUBES = [[[[i, -i], [k, 2], [3, 4]] for k in range(2)] for i in range(60)]
+OBJECTS = [[{"bbox": box, "id": k} for k, box in enumerate(boxes)] for boxes in BOXES]
+
+
+@pytest.mark.parametrize("options", [{"data_page_size": 64, "use_dictionary": False, "write_batch_size": 1}, {"compression": "none"},
+                                     {"data_page_size": 128, "data_page_version": "2.0", "compression": "zstd"}],
+                         ids=["lists that go on in other pages", "uncompressed", "version 2"])  # fmt: skip
+def test_lists_of_lists_have_a_shape(tmp_path, options):
+    path = tmp_path / "t.parquet"
+    f32s, i64s = pa.list_(pa.float32()), pa.list_(pa.int64())
+    table = write(path, {"boxes": (pa.list_(f32s), BOXES), "cubes": (pa.list_(pa.list_(i64s)), CUBES), "n": (pa.int64(), list(range(60))),
+                         "objects": (pa.list_(pa.struct({"bbox": f32s, "id": pa.int64()})), OBJECTS)}, **options)  # fmt: skip
+    columns = [ps.TableColumn("boxes", shape=(None, 4)), ps.TableColumn("cubes", shape=(2, 3, 2)),
+               ps.TableColumn("bbox", "objects.bbox", shape=(None, 4)), ps.TableColumn("ids", "objects.id"), "n"]  # fmt: skip
+    for data in ps.parquet(path, columns=columns, index_location="memory"), ps.arrow_table(table, columns=columns):
+        rows = read(data.shuffle(seed=3), ragged=["boxes", "bbox", "ids"])
+        assert sorted(row["n"] for row in rows) == list(range(60))
+        for row in rows:
+            boxes, n = np.float32(BOXES[row["n"]]), row["n"]
+            np.testing.assert_array_equal(np.float32(row["boxes"]).reshape(-1, 4), boxes.reshape(-1, 4))
+            np.testing.assert_array_equal(np.float32(row["bbox"]).reshape(-1, 4), boxes.reshape(-1, 4))
+            assert (row["cubes"], row["ids"]) == (CUBES[n], list(range(len(boxes))))
+
+
+def test_lists_of_lists_of_another_shape_are_faults_of_their_rows(tmp_path):
+    good = [[1, 2], [3, 4]]
+    rows = [good, [[1, 2], [3]], [[1], [2, 3, 4]], [[1, 2], None], [[], []], [[1, 2], []], [[1, None], [3, 4]], None, [], good]
+    path = tmp_path / "t.parquet"
+    for kind in pa.list_(pa.list_(pa.int64())), pa.list_(pa.large_list(pa.int64())):
+        table = write(path, {"x": (kind, rows)})
+        for required, ok in (True, [0, 8, 9]), (False, [0, 6, 7, 8, 9]):
+            column = ps.TableColumn("x", shape=(None, 2), required=required, default_value=-7)
+            for data in ps.parquet(path, columns=column, index_location="memory"), ps.arrow_table(table, columns=column):
+                loader = data.map(ps.pad("x", 3)).batch(10).loader(on_fault="mask", max_fault_rate=1)
+                step = next(loader)
+                assert np.flatnonzero(np.asarray(step["valid"])).tolist() == ok
+                x = np.asarray(step["x"])
+                assert x[0].tolist() == x[9].tolist() == [*good, [0, 0]]
+                assert not x[8].any()
+                if not required:
+                    assert x[6].tolist() == [[1, -7], [3, 4], [0, 0]] and not x[7].any()
+                reasons = " ".join(fault.reason for fault in loader.faults())
+                assert "column 'x': expected lists of the shape [?,2], found an inner one of another size" in reasons
+                assert "an inner one that is null" in reasons
+
+
+def test_huggingface_says_how_long_inner_lists_are(tmp_path):
+    """As datasets writes Array2D, lists of lists of one length, and lists of structs, before and since version 4."""
+    old_list, box = {"feature": F32, "length": 4, "_type": "Sequence"}, {"feature": F32, "length": 4, "_type": "List"}
+    f32s = pa.list_(pa.float32())
+    table = pa.table({"matrix": pa.array([[[i, 1.0], [2.0, 3.0], [4.0, 5.0]] for i in range(60)], pa.list_(f32s)), "boxes": pa.array(BOXES, pa.list_(f32s)),
+                      "old": pa.array(BOXES, pa.list_(f32s)), "objects": pa.array(OBJECTS, pa.list_(pa.struct({"bbox": f32s, "id": pa.int64()}))),
+                      "parts": pa.array([{"bbox": boxes} for boxes in BOXES], pa.struct({"bbox": pa.list_(f32s)}))})  # fmt: skip
+    table = with_features(table, {"matrix": {"shape": [3, 2], "dtype": "float32", "_type": "Array2D"}, "boxes": {"feature": box, "_type": "List"},
+                                  "old": [old_list], "objects": {"feature": {"bbox": box, "id": {"dtype": "int64", "_type": "Value"}}, "_type": "List"},
+                                  "parts": {"feature": {"bbox": old_list}, "_type": "Sequence"}})  # fmt: skip
+    pq.write_table(table, tmp_path / "t.parquet")
+    for data in ps.parquet(tmp_path / "t.parquet", index_location="memory"), ps.arrow_table(table):
+        assert [str(field) for field in data.fields] == ["matrix f32 [3,2]", "boxes f32 [?,4]", "old f32 [?,4]", "objects.bbox f32 [?,4]", "objects.id i64 [?]",
+                                                         "parts.bbox f32 [?,4]"]  # fmt: skip
+        for i, row in enumerate(read(data, ragged=["boxes", "old", "objects.bbox", "objects.id", "parts.bbox"])):
+            assert row["matrix"] == [[i, 1], [2, 3], [4, 5]]
+            for name in "boxes", "old", "objects.bbox", "parts.bbox":
+                np.testing.assert_array_equal(np.float32(row[name]).reshape(-1, 4), np.float32(BOXES[i]).reshape(-1, 4))
+
+
+def test_shapes_that_lists_of_lists_cannot_have(tmp_path):
+    path = tmp_path / "t.parquet"
+    write(path, {"x": (pa.list_(pa.list_(pa.int32())), [[[1]]])})
+    for shape in (None,), (1, 1, 1), (None, None), (None, 0):
+        with pytest.raises(ValueError, match="column 'x': expected .*found the shape"):
+            ps.parquet(path, columns=ps.TableColumn("x", shape=shape), index_location="memory")
+    fixed = pa.table({"x": pa.array([[[1, 2]]], pa.list_(pa.list_(pa.int32(), 2)))})
+    with pytest.raises(ValueError, match=r"expected the sizes of the lists, \(any, 2\), found the shape \[\?,3\]"):
+        ps.arrow_table(fixed, columns=ps.TableColumn("x", shape=(None, 3)))
+    assert [str(field) for field in ps.arrow_table(fixed).fields] == ["x i32 [?,2]"]
+    write(path, {"x": (pa.list_(pa.list_(pa.string())), [[["a"]]])})
+    with pytest.raises(ps.Error, match="'x' has lists of lists of texts or bytes"):
+        ps.parquet(path, columns="x", index_location="memory")
+    deep = pa.int8()
+    for _ in range(7):
+        deep = pa.list_(deep)
+    write(path, {"x": (deep, [[]])})
+    with pytest.raises(ps.Error, match="'x' has lists 7 deep"):
+        ps.parquet(path, columns="x", index_location="memory")
+
+
 def test_files_that_are_refused_say_why(tmp_path):
     def refused(match, *arguments, error=ps.Error, **options):
         with pytest.raises(error, match=match):
@@ -316,7 +409,7 @@ def test_files_that_are_refused_say_why(tmp_path):
     write(path, {"x": (pa.decimal128(5, 2), [None])})
     refused("'x' is a decimal; name the columns to be read in columns, or convert it with pyarrow", path)
     write(path, {"x": (pa.list_(pa.list_(pa.int32())), [[[1]]])})
-    refused("'x' has lists of lists", path)
+    refused("'x' has lists of lists: say how many values the inner ones have, as in TableColumn", path)
     write(path, {"x": (pa.int32(), [1]), "y": (pa.int32(), [1])})
     refused("has no column 'z'; its columns are x, y", path, columns="z")
     refused("columns is empty", path, columns=[], error=TypeError)

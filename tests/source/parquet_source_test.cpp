@@ -54,7 +54,7 @@ std::vector<TableColumn> readable_columns(const fs::path& path) {
   if (!footer) return {};
   return test::readable_columns(
       source::list_parquet_columns(footer->schema), [&](const TableColumn& column) {
-        (void)source::resolve_parquet_columns(footer->schema, {{column}}, path.string());
+        (void)source::resolve_parquet_columns(*footer, {{column}}, path.string());
       });
 }
 

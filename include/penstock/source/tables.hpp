@@ -94,9 +94,11 @@ namespace source {
 /// - texts and bytes are u8 [?], bytes of one size u8 [n];
 /// - a list of numbers is [?], or the shape that its TableColumn gives; one of texts or bytes needs `lengths`;
 /// - a struct of `bytes` and `path` is its bytes, u8 [?]; any other is its parts, "box.left" and so on, which lists of
-///   structs have, too, each as a list.
+///   structs have, too, each as a list;
+/// - lists of lists of numbers have the shape that the TableColumn gives, [?, 4] of boxes, or that the types or Hugging Face's
+///   features say; a row with an inner list of another size is a fault.
 ///
-/// Decimals, INT96, lists of lists, and files with encryption or LZ4, Brotli or LZO pages are refused by name.
+/// Decimals, INT96, lists of lists of texts or bytes, and files with encryption or LZ4, Brotli or LZO pages are refused by name.
 ///
 /// A value in an uncompressed page of texts or bytes, which is how Hugging Face writes images, is one read of its own bytes.
 /// Of all other pages the whole is read, decompressed and decoded at the first row that needs it, and kept within
@@ -130,7 +132,7 @@ namespace source {
 ///
 /// Columns become fields as in parquet(). Lists of one size are [n], or the shape of n elements that the TableColumn gives,
 /// and columns with a dictionary have the values of its entries. Decimals, intervals, maps, unions, lists of
-/// lists, and LZ4 are refused by name.
+/// lists of texts or bytes, and LZ4 are refused by name.
 ///
 /// The files are mapped, not read, and need no index: to open one, its batches' metadata are read. A text, an image or a
 /// list of numbers is a view into the mapping until it is decoded or copied into the batch. Batches that are compressed, by

@@ -260,6 +260,7 @@ class ArrowRows final : public Source {
 
   static Result<void> read_numbers(const ArrowTableField& field, const ArrowCell& cell,
                                    const ArrowOpened& opened, TableRow& out) {
+    if (auto other = cell.find_other_list()) return TableRow::fault(opened.offset, *other);
     const auto stored = cell.numbers();
     const std::uint64_t count = cell.count();
     out.record().add_bytes_read(count * field.element_bytes());

@@ -1,6 +1,7 @@
 #include "src/source/arrow/arrow_cell.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "src/source/tables/table_row.hpp"
 
@@ -25,6 +26,31 @@ std::optional<ArrowCell::Place> ArrowCell::walk(Place from) const {
   }
 }
 
+std::uint64_t ArrowCell::count() const noexcept {
+  std::uint64_t count = range_.size();
+  for (std::size_t axis = 1; axis <= field_.values.inner_sizes.size(); ++axis)
+    count *= static_cast<std::uint64_t>(field_.spec.shape[axis]);
+  return count;
+}
+
+std::optional<std::string> ArrowCell::find_other_list() const {
+  if (!found_ || field_.values.inner_sizes.empty()) return std::nullopt;
+  return find_other_list(*found_, 1);
+}
+
+std::optional<std::string> ArrowCell::find_other_list(const Place& list, std::size_t depth) const {
+  const ArrowValues range = list.column->range(list.number);
+  for (std::uint64_t number = range.begin; number < range.end; ++number) {
+    const std::optional<Place> inner = walk({&list.column->child(0), number, list.steps + 1});
+    if (!inner) return other_list_text(field_, "that is null");
+    if (std::cmp_not_equal(inner->column->range(inner->number).size(), field_.spec.shape[depth]))
+      return other_list_text(field_, "of another size");
+    if (depth == field_.values.inner_sizes.size()) continue;
+    if (auto other = find_other_list(*inner, depth + 1)) return other;
+  }
+  return std::nullopt;
+}
+
 bool ArrowCell::has_null_element() const {
   if (!is_list_ || numbers()) return false;
   bool has_null = false;
@@ -38,11 +64,19 @@ std::optional<std::span<const std::byte>> ArrowCell::numbers() const {
     if (found_->column->type().width == 0) return std::nullopt;
     return found_->column->value(found_->number);
   }
-  const ArrowColumn& child = found_->column->child(0);
-  if (found_->steps + 1 != field_.steps.size() || child.has_dictionary() ||
-      child.may_have_nulls() || child.type().width == 0)
+  const std::size_t inner = field_.values.inner_sizes.size();
+  if (found_->steps + 1 + inner != field_.steps.size()) return std::nullopt;
+  const ArrowColumn* child = &found_->column->child(0);
+  ArrowValues values = range_;
+  for (std::size_t depth = 0; depth < inner && values.size() > 0; ++depth) {
+    if (child->has_dictionary() || child->may_have_nulls()) return std::nullopt;
+    values = {child->range(values.begin).begin, child->range(values.end - 1).end};
+    child = &child->child(0);
+  }
+  if (child->has_dictionary() || child->may_have_nulls() || child->type().width == 0 ||
+      values.size() != count())
     return std::nullopt;
-  return child.values(range_.begin, range_.size());
+  return child->values(values.begin, values.size());
 }
 
 void ArrowCell::copy_numbers(std::span<std::byte> out) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "src/source/arrow/arrow_fields.hpp"
 #include "src/source/arrow/column.hpp"
@@ -19,8 +20,10 @@ class ArrowCell {
   ArrowCell(const ArrowTableField& field, const ArrowColumn& column, std::uint64_t number);
 
   [[nodiscard]] bool is_null() const noexcept { return !found_; }
-  /// Values of a list, nulls included; 1 if it is none.
-  [[nodiscard]] std::uint64_t count() const noexcept { return range_.size(); }
+  /// Of lists of lists: why they do not have the shape, if an inner one has another size, or is null.
+  [[nodiscard]] std::optional<std::string> find_other_list() const;
+  /// Values of a list, nulls included; 1 if it is none. Of lists of lists those that the shape has.
+  [[nodiscard]] std::uint64_t count() const noexcept;
   /// Whether an element of a list is null.
   [[nodiscard]] bool has_null_element() const;
   /// All numbers one behind the other as they are stored, if they are: without nulls, and no bits.
@@ -49,9 +52,22 @@ class ArrowCell {
   void for_each_place(const Use& use) const {
     if (!found_) return;
     if (!is_list_) return use(found_);
-    for (std::uint64_t number = range_.begin; number < range_.end; ++number)
-      use(walk({&found_->column->child(0), number, found_->steps + 1}));
+    for_each_in(*found_, field_.values.inner_sizes.size(), use);
   }
+  // `inner`: how many lists are inside each other in the list.
+  template <class Use>
+  void for_each_in(const Place& list, std::size_t inner, const Use& use) const {
+    const ArrowValues range = list.column->range(list.number);
+    for (std::uint64_t number = range.begin; number < range.end; ++number) {
+      const std::optional<Place> place = walk({&list.column->child(0), number, list.steps + 1});
+      if (inner == 0)
+        use(place);
+      else if (place)
+        for_each_in(*place, inner - 1, use);
+    }
+  }
+  [[nodiscard]] std::optional<std::string> find_other_list(const Place& list,
+                                                           std::size_t depth) const;
 
   const ArrowTableField& field_;
   std::optional<Place> found_;  // the list, or the only value

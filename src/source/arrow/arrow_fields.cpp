@@ -115,19 +115,21 @@ TableValues values_of_type(const ArrowType& type, const std::string& file,
 
 TableValues values_of_node(const ArrowFields& schema, std::uint32_t leaf, const std::string& file,
                            const std::string& column) {
-  std::uint32_t lists = 0;
-  std::uint32_t list_size = 0;
+  std::vector<std::uint32_t> sizes;  // of lists, the inner ones first
   for (std::uint32_t node = schema.nodes[leaf].parent; node != 0;
        node = schema.nodes[node].parent) {
     const ArrowType& type = schema.nodes[node].type;
     if (!is_arrow_list(type.kind)) continue;
-    ++lists;
-    list_size = type.kind == ArrowKind::fixed_size_list ? type.list_size : 0;
+    sizes.push_back(type.kind == ArrowKind::fixed_size_list ? type.list_size : 0);
   }
-  if (lists > 1) refuse_table_column(file, column, "has lists of lists", kArrowReader);
   TableValues values = values_of_type(schema.nodes[leaf].type, file, column);
-  values.is_list = lists == 1;
-  values.list_size = values.is_bytes || values.fixed_bytes != 0 ? 0 : list_size;
+  const bool is_bytes = values.is_bytes || values.fixed_bytes != 0;
+  require_list_depth(static_cast<std::uint32_t>(sizes.size()), is_bytes, file, column,
+                     kArrowReader);
+  if (sizes.empty()) return values;
+  values.is_list = true;
+  values.list_size = is_bytes ? 0 : sizes.back();
+  values.inner_sizes.assign(sizes.rbegin() + 1, sizes.rend());
   return values;
 }
 
@@ -139,7 +141,8 @@ bool is_arrow_list(ArrowKind kind) noexcept {
 }
 
 TableLeaves list_arrow_columns(const ArrowFields& schema) {
-  TableLeaves all{.reader = kArrowReader};
+  TableLeaves all{.reader = kArrowReader,
+                  .huggingface = schema.nodes.front().find_metadata("huggingface")};
   for (std::uint32_t number = 1; number < schema.nodes.size(); ++number) {
     const ArrowField& field = schema.nodes[number];
     const std::vector<std::uint32_t> way = way_to(schema, number);

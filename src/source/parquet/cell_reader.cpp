@@ -127,10 +127,9 @@ Result<ParquetCell::Part> ParquetCellReader::part_at(const ParquetCellPlace& at,
   ParquetDecodedPage decoded{.levels = {.slots = range->count, .present = range->count},
                              .values = std::move(*values)};
   const auto count = static_cast<std::uint32_t>(range->count);
-  return ParquetCell::Part{
-      std::make_shared<const ParquetPageRows>(
-          std::move(decoded), files_[at.shard].field(at.field).max_definition, nullptr),
-      {0, count, 0, count}};
+  return ParquetCell::Part{std::make_shared<const ParquetPageRows>(
+                               std::move(decoded), files_[at.shard].leaf(at.field), nullptr),
+                           {0, count, 0, count}};
 }
 
 // Decoded, by this call or an earlier one.

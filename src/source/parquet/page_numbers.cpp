@@ -245,7 +245,7 @@ std::shared_ptr<const PageNumbers> find_page_numbers(const ParquetLeaf& leaf,
                                                      const ParquetPageRows& rows,
                                                      const IndexedLengths& lengths) {
   const ParquetValues& values = rows.values();
-  if (leaf.type == ParquetType::boolean || values.width == 0 ||
+  if (leaf.type == ParquetType::boolean || leaf.max_repetition > 1 || values.width == 0 ||
       (chunk.codec != ParquetCodec::snappy && chunk.codec != ParquetCodec::uncompressed))
     return nullptr;
   const auto header = read_parquet_page_header(file_bytes, {.file = {}, .offset = page.begin});

@@ -5,7 +5,7 @@
 
 namespace penstock::source {
 
-ParquetPageRows::ParquetPageRows(ParquetDecodedPage page, std::uint8_t max_definition,
+ParquetPageRows::ParquetPageRows(ParquetDecodedPage page, const ParquetLeaf& leaf,
                                  std::shared_ptr<const std::byte[]> bytes)
     : values_(std::move(page.values)),
       slots_(static_cast<std::uint32_t>(page.levels.slots)),
@@ -25,15 +25,17 @@ ParquetPageRows::ParquetPageRows(ParquetDecodedPage page, std::uint8_t max_defin
         value_begins_.push_back(values);
         ++next_row;
       }
-      if (levels.definition[slot] == max_definition) ++values;
+      if (levels.definition[slot] == leaf.max_definition) ++values;
     }
     definition_ = std::move(levels.definition);
   }
+  if (leaf.max_repetition > 1) repetition_ = std::move(levels.repetition);
   // Values that are not the decoder's own memory lie in the page's bytes.
   const bool refers_to_page = !values_.owner && !values_.bytes.empty();
   if (refers_to_page) bytes_ = std::move(bytes);
   memory_bytes_ = sizeof *this + values_.bytes.size() +
                   values_.slices.size() * sizeof(ParquetSlice) + definition_.size() +
+                  repetition_.size() +
                   (slot_begins_.size() + value_begins_.size()) * sizeof(std::uint32_t);
 }
 

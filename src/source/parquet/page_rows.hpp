@@ -25,8 +25,8 @@ struct ParquetPiece {
 /// Threads  const, any number at once.
 class ParquetPageRows {
  public:
-  /// `bytes` are what the page was decoded from, which the values may refer to; `max_definition` is that of the leaf.
-  ParquetPageRows(ParquetDecodedPage page, std::uint8_t max_definition,
+  /// `bytes` are what the page was decoded from, which the values may refer to.
+  ParquetPageRows(ParquetDecodedPage page, const ParquetLeaf& leaf,
                   std::shared_ptr<const std::byte[]> bytes);
 
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
@@ -39,6 +39,8 @@ class ParquetPageRows {
   [[nodiscard]] std::uint8_t definition(std::uint32_t slot, std::uint8_t most) const noexcept {
     return definition_.empty() ? most : definition_[slot];
   }
+  /// The repetition level of a slot, of a leaf in lists of lists.
+  [[nodiscard]] std::uint8_t repetition(std::uint32_t slot) const { return repetition_.at(slot); }
   /// What a piece takes in a record.
   [[nodiscard]] std::uint64_t bytes_of(const ParquetPiece& piece,
                                        const ParquetField& field) const noexcept;
@@ -49,6 +51,7 @@ class ParquetPageRows {
   ParquetValues values_;
   std::shared_ptr<const std::byte[]> bytes_;
   std::vector<std::uint8_t> definition_;     // empty: each slot has a value
+  std::vector<std::uint8_t> repetition_;     // of lists of lists
   std::vector<std::uint32_t> slot_begins_;   // of rows; empty: a row has one slot
   std::vector<std::uint32_t> value_begins_;  // of rows; empty: as their slots
   std::uint32_t slots_ = 0;

@@ -353,6 +353,7 @@ class ParquetRows final : public Source {
 
   Result<void> set_numbers(const Reading& reading, const ParquetCell& cell, TableRow& out) const {
     const ParquetField& field = files_[reading.shard].field(reading.field);
+    if (auto other = cell.find_other_list(field)) return TableRow::fault(cell.offset, *other);
     const auto [elements, has_null] = cell.count_elements(field);
     auto room = out.make_room(field, elements, has_null, cell.offset);
     if (!room) return std::move(room.fault());
@@ -442,7 +443,7 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
       source::find_shards(files, source::is_parquet_name, "*.parquet", *storage);
   const source::ParquetFooter footer = source::read_first_footer(paths.front(), *storage);
   std::vector<ParquetField> fields =
-      source::resolve_parquet_columns(footer.schema, options.columns, paths.front());
+      source::resolve_parquet_columns(footer, options.columns, paths.front());
   const std::size_t threads = source::threads_in_shard(options.index, paths.size());
   source::IndexRecipe recipe{.kind = source::ShardKind::parquet,
                              .labels = {},

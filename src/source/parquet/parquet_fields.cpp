@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -44,6 +45,17 @@ std::string name_of_path(const ParquetSchema& schema, std::span<const std::uint3
     name += schema.nodes[number].name;
   }
   return name;
+}
+
+// The definition level from which on a slot is in an element of the innermost list.
+std::uint8_t parquet_element_definition(const ParquetSchema& schema, const ParquetLeaf& leaf) {
+  std::uint8_t level = leaf.max_definition;
+  for (const std::uint32_t number : leaf.nodes | std::views::reverse) {
+    const ParquetRepetition repetition = schema.nodes[number].repetition;
+    if (repetition == ParquetRepetition::repeated) break;
+    if (repetition == ParquetRepetition::optional) --level;
+  }
+  return level;
 }
 
 // Whether a struct is Hugging Face's for media.
@@ -130,21 +142,24 @@ Meaning meaning_of(const ParquetLeaf& leaf, const std::string& file, const std::
 TableValues values_of_leaf(const ParquetSchema& schema, std::uint32_t number,
                            const std::string& file, const std::string& column) {
   const ParquetLeaf& leaf = schema.leaves[number];
-  if (leaf.max_repetition > 1) refuse(file, column, "has lists of lists");
   const Meaning meaning = meaning_of(leaf, file, column);
   const bool is_fixed =
       meaning.dtype == DType::u8 && leaf.type == ParquetType::fixed_len_byte_array;
+  const std::uint32_t lists = leaf.max_repetition;
+  require_list_depth(lists, meaning.is_bytes || is_fixed, file, column, kReader);
   return {.dtype = meaning.dtype,
           .is_bytes = meaning.is_bytes,
-          .is_list = leaf.max_repetition == 1,
+          .is_list = lists > 0,
           .fixed_bytes = is_fixed ? parquet_width(leaf, {.file = file}) : 0,
+          .inner_sizes = std::vector<std::uint32_t>(std::max(lists, 1U) - 1),
           .unit = unit_of(leaf.logical)};
 }
 
 }  // namespace
 
-TableLeaves list_parquet_columns(const ParquetSchema& schema) {
-  TableLeaves all{.reader = kReader};
+TableLeaves list_parquet_columns(const ParquetFooter& footer) {
+  const ParquetSchema& schema = footer.schema;
+  TableLeaves all{.reader = kReader, .huggingface = footer.find_metadata("huggingface")};
   for (std::uint32_t number = 0; number < schema.leaves.size(); ++number) {
     const std::span<const std::uint32_t> nodes = schema.leaves[number].nodes;
     TableLeaf part{name_of_path(schema, nodes), number};
@@ -160,29 +175,31 @@ TableLeaves list_parquet_columns(const ParquetSchema& schema) {
   return all;
 }
 
-std::vector<ParquetField> resolve_parquet_columns(const ParquetSchema& schema,
+std::vector<ParquetField> resolve_parquet_columns(const ParquetFooter& footer,
                                                   std::span<const TableColumn> columns,
                                                   const std::string& file) {
+  const ParquetSchema& schema = footer.schema;
   std::vector<ParquetField> fields;
-  for (TableField& field : resolve_table_columns(list_parquet_columns(schema), columns, file,
+  for (TableField& field : resolve_table_columns(list_parquet_columns(footer), columns, file,
                                                  [&](std::uint32_t leaf, const std::string&column) {
                                                    return values_of_leaf(schema, leaf, file,
                                                                          column);
                                                  })) {
     const ParquetLeaf& leaf = schema.leaves[field.leaf];
     fields.push_back({std::move(field), leaf.path, leaf.type, parquet_width(leaf, {.file = file}),
-                      leaf.max_definition, parquet_list_definition(schema, leaf)});
+                      leaf.max_definition, parquet_list_definition(schema, leaf),
+                      parquet_element_definition(schema, leaf)});
   }
   return fields;
 }
 
-std::vector<ParquetField> find_parquet_fields(const ParquetSchema& schema,
+std::vector<ParquetField> find_parquet_fields(const ParquetFooter& footer,
                                               std::span<const ParquetField> fields,
                                               const std::string& file,
                                               const std::string& first_file) {
   std::vector<TableColumn> columns;
   for (const ParquetField& field : fields) columns.push_back(field.column);
-  std::vector<ParquetField> own = resolve_parquet_columns(schema, columns, file);
+  std::vector<ParquetField> own = resolve_parquet_columns(footer, columns, file);
   for (std::size_t i = 0; i < fields.size(); ++i)
     require_same_field(own[i], fields[i], file, first_file);
   return own;

@@ -22,28 +22,29 @@ struct ParquetField : TableField {
   std::uint32_t file_width = 0;
   std::uint8_t max_definition = 0;
   std::uint8_t list_definition =
-      0;  ///< of a list: the definition level from which on a slot is an element
+      0;  ///< of a list: the definition level from which on a slot is in an element
+  std::uint8_t element_definition = 0;  ///< the same of the lists inside it; of others the same
 };
 
 /// All columns, by the names that people give them.
-[[nodiscard]] TableLeaves list_parquet_columns(const ParquetSchema& schema);
+[[nodiscard]] TableLeaves list_parquet_columns(const ParquetFooter& footer);
 
 /// The fields of `columns`, or of all columns if there are none.
 ///
 /// Errors  std::invalid_argument  a name is missing or used twice, or a shape does not fit its column
 ///         Error                  no such column, or one that is not read; the message names the file
 [[nodiscard]] std::vector<ParquetField> resolve_parquet_columns(
-    const ParquetSchema& schema, std::span<const TableColumn> columns, const std::string& file);
+    const ParquetFooter& footer, std::span<const TableColumn> columns, const std::string& file);
 
 /// The same fields of another file, whose levels may differ.
 ///
 /// Errors  Error  the file has not the same columns with the same types
-[[nodiscard]] std::vector<ParquetField> find_parquet_fields(const ParquetSchema& schema,
+[[nodiscard]] std::vector<ParquetField> find_parquet_fields(const ParquetFooter& footer,
                                                             std::span<const ParquetField> fields,
                                                             const std::string& file,
                                                             const std::string& first_file);
 
-/// Of a leaf in lists: the definition level from which on a slot is an element.
+/// Of a leaf in lists: the definition level from which on a slot is in an element of the outermost.
 [[nodiscard]] std::uint8_t parquet_list_definition(const ParquetSchema& schema,
                                                    const ParquetLeaf& leaf);
 

@@ -20,9 +20,8 @@ SourcePtr parquet_images(const ShardPaths& files, ParquetOptions options,
   const auto has_classes = [&](const std::string& column) {
     return !parquet_class_names(footer, column).empty();
   };
-  options.columns =
-      choose_image_columns(list_parquet_columns(footer.schema), has_classes, file, kReader);
-  for (const ParquetField& field : resolve_parquet_columns(footer.schema, options.columns, file))
+  options.columns = choose_image_columns(list_parquet_columns(footer), has_classes, file, kReader);
+  for (const ParquetField& field : resolve_parquet_columns(footer, options.columns, file))
     require_image_field(field, file, kReader);
   set_optional_label(options.columns, optional_label);
   return parquet(files, std::move(options));

@@ -52,6 +52,36 @@ bool ParquetCell::is_null(const ParquetField& field) const noexcept {
              field.max_definition;
 }
 
+std::optional<std::string> ParquetCell::find_other_list(const ParquetField& field) const {
+  const std::size_t inner = field.values.inner_sizes.size();
+  if (inner == 0) return std::nullopt;
+  const Shape& shape = field.spec.shape;
+  // The level that the next slot has: that of the outermost list in which it begins another element.
+  std::uint64_t element = 0;
+  const auto expected_level = [&] {
+    if (element == 0) return std::size_t{0};
+    std::size_t level = inner + 1;
+    std::uint64_t elements = 1;
+    for (; level > 1; --level) {
+      elements *= static_cast<std::uint64_t>(shape[level - 1]);
+      if (element % elements != 0) break;
+    }
+    return level;
+  };
+  for (const Part& part : parts) {
+    for (std::uint32_t slot = part.piece.first_slot; slot < part.piece.last_slot; ++slot) {
+      const std::uint8_t level = part.page->definition(slot, field.max_definition);
+      if (level < field.list_definition && element == 0) return std::nullopt;  // an empty list
+      if (level < field.element_definition) return other_list_text(field, "that is null or empty");
+      if (part.page->repetition(slot) != expected_level())
+        return other_list_text(field, "of another size");
+      ++element;
+    }
+  }
+  if (expected_level() > 1) return other_list_text(field, "of another size");
+  return std::nullopt;
+}
+
 ParquetCell::Count ParquetCell::count_elements(const ParquetField& field) const {
   Count count;
   const bool has_all = std::ranges::all_of(parts, [](const Part& part) {

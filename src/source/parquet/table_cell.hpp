@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "src/source/parquet/page_rows.hpp"
@@ -26,6 +28,8 @@ struct ParquetCell {
   std::uint64_t offset = 0;  ///< of the page that it begins in
 
   [[nodiscard]] bool is_null(const ParquetField& field) const noexcept;
+  /// Of lists of lists: why they do not have the shape, if an inner one has another size, or is null.
+  [[nodiscard]] std::optional<std::string> find_other_list(const ParquetField& field) const;
   /// Of a list, nulls included; 1 for a number.
   [[nodiscard]] Count count_elements(const ParquetField& field) const;
   /// Copies all numbers, with default_value for those that are null. False if one is out of the range of the type. All pages
@@ -40,7 +44,7 @@ struct ParquetCell {
         const std::uint8_t level = part.page->definition(slot, field.max_definition);
         if (level == field.max_definition)
           use(part.page->values()[value++], true);
-        else if (field.values.is_list && level >= field.list_definition)
+        else if (field.values.is_list && level >= field.element_definition)
           use(std::span<const std::byte>(), false);
       }
     }

@@ -46,7 +46,7 @@ Result<ParquetPageRows> decode_indexed_page(const ParquetLeaf& leaf, const Parqu
                                       .needs_levels_only = needs_levels_only},
                                      dictionary);
   if (!decoded) return decoded.fault();
-  ParquetPageRows rows(std::move(*decoded), leaf.max_definition, std::move(bytes));
+  ParquetPageRows rows(std::move(*decoded), leaf, std::move(bytes));
   if (rows.rows() == page.rows) return rows;
   return Fault{.reason = fmt::format("{} rows begin in a page, and the index of the file says {}: "
                                      "the file {}",
@@ -76,7 +76,7 @@ ParquetTableFile::ParquetTableFile(const ShardIndex& index, std::span<const Parq
   if (!footer) throw_table_error(footer.fault());
   footer_ = std::move(*footer);
   require_likely_rows(footer_.rows, index.stamp().bytes, path);
-  fields_ = find_parquet_fields(footer_.schema, fields, path, first_path);
+  fields_ = find_parquet_fields(footer_, fields, path, first_path);
   std::uint64_t rows = 0;
   for (const ParquetRowGroup& group : footer_.row_groups) group_ends_.push_back(rows += group.rows);
   if (rows != index.records())

@@ -99,10 +99,10 @@ struct WantedLabels {
 };
 
 std::vector<WantedLabels> find_wanted(std::span<const std::string> labels,
-                                      const ParquetSchema& schema) {
+                                      const ParquetFooter& footer) {
   std::vector<WantedLabels> wanted;
   if (labels.empty()) return wanted;
-  const TableLeaves leaves = list_parquet_columns(schema);
+  const TableLeaves leaves = list_parquet_columns(footer);
   for (const std::string& label : labels) {
     const bool is_lengths = label.starts_with(kLengthsOf);
     const std::string_view name =
@@ -406,7 +406,7 @@ ScannedShard scan_parquet(const storage::StoredFile& file, const std::string& pa
   FileWindow window(file, path);
   const ParquetFooter footer = open_parquet_footer(window, path);
   require_likely_rows(footer.rows, window.file_bytes(), path);
-  const std::vector<WantedLabels> wanted = find_wanted(labels, footer.schema);
+  const std::vector<WantedLabels> wanted = find_wanted(labels, footer);
   // Each begins with a window of its own: of a server what two of them read twice is little.
   const auto cuts = cut_chunks(footer, threads > 1 ? 4 * file.window_bytes() : UINT64_MAX);
   std::vector<ScannedChunks> parts(cuts.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <unordered_map>
@@ -34,8 +35,27 @@ bool has_known_rows(const Shape& shape) {
   return true;
 }
 
+// The shape of a list of lists.
+Shape nested_shape_of(const TableField& field) {
+  const TableValues& values = field.values;
+  const Shape& asked = field.column.shape;
+  std::vector<std::int64_t> extents{values.list_size == 0 ? kDynamic : values.list_size};
+  extents.insert(extents.end(), values.inner_sizes.begin(), values.inner_sizes.end());
+  if (asked.rank() == 0) return Shape(extents);
+  bool is_same = asked.rank() == extents.size();
+  for (std::size_t axis = 0; is_same && axis < extents.size(); ++axis)
+    is_same = extents[axis] <= 0 || extents[axis] == asked[axis] ||
+              (axis == 0 && asked[axis] == kDynamic);
+  if (is_same) return asked;
+  std::vector<std::string> texts;
+  for (const std::int64_t extent : extents)
+    texts.push_back(extent > 0 ? fmt::to_string(extent) : "any");
+  refuse_shape(field, fmt::format("the sizes of the lists, ({})", fmt::join(texts, ", ")));
+}
+
 // The shape of a list of numbers.
 Shape list_shape_of(const TableField& field) {
+  if (!field.values.inner_sizes.empty()) return nested_shape_of(field);
   const Shape& asked = field.column.shape;
   if (field.values.list_size == 0) return asked.rank() == 0 ? Shape{kDynamic} : asked;
   const std::int64_t size = field.values.list_size;
@@ -62,7 +82,16 @@ Shape shape_of(const TableField& field) {
       refuse_shape(field, "the size of the column's bytes, or no shape");
     return values.is_list ? Shape{kDynamic, width} : Shape{width};
   }
-  if (values.is_list) return list_shape_of(field);
+  if (values.is_list) {
+    Shape shape = list_shape_of(field);
+    std::int64_t room = std::numeric_limits<std::int32_t>::max();  // so that no product overflows
+    for (const std::int64_t extent : shape.extents()) room /= std::max<std::int64_t>(extent, 1);
+    if (room == 0)
+      throw std::invalid_argument(
+          fmt::format("column '{}': expected lists of at most 2^31-1 values, found the shape {}",
+                      field.column.column, shape.to_string()));
+    return shape;
+  }
   if (asked.rank() > 0) refuse_shape(field, "no shape for a column of numbers that are no lists");
   return {};
 }
@@ -78,6 +107,11 @@ TableField make_field(TableColumn column, const TableLeaf& leaf, const TableValu
         "{}: the column '{}' has lists of texts or bytes: name a field for their lengths, as in "
         "TableColumn(name=\"{}\", lengths=\"{}_lengths\"), or name the columns to be read",
         file, name, name, name));
+  if (field.column.shape.rank() == 0 && std::ranges::count(values.inner_sizes, 0U) != 0)
+    throw Error(fmt::format(
+        "{}: the column '{}' has lists of lists: say how many values the inner ones have, as in "
+        "TableColumn(name=\"{}\", shape=(None, {})), or name the columns to be read",
+        file, name, name, values.inner_sizes.size() == 1 ? "4" : "4, 4"));
   if (!field.column.lengths.empty() && !has_lengths)
     throw std::invalid_argument(fmt::format(
         "column '{}': lengths are those of a list's texts or bytes; leave lengths out", name));
@@ -136,6 +170,70 @@ std::string describe_names(std::span<const std::string> names) {
                      names.size() > kMost ? fmt::format(", ... ({})", names.size()) : "");
 }
 
+// What the metadata say of a column: its feature, null where they say nothing, and the sizes of the lists that it is in.
+struct HuggingFaceColumn {
+  core::Json feature;
+  std::vector<std::uint32_t> list_sizes;
+};
+
+std::uint32_t list_size_of(const core::Json& extent) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > kMost) return 0;
+  return extent.get<std::uint32_t>();
+}
+
+// What is in a list, whose size is added; null for what is no list.
+const core::Json* enter_list(const core::Json& feature, std::vector<std::uint32_t>& sizes) {
+  if (feature.is_array() && feature.size() == 1) {  // as datasets before 4 writes a list
+    sizes.push_back(0);
+    return &feature[0];
+  }
+  if (!feature.is_object() || !feature.contains("feature")) return nullptr;
+  const core::Json type = feature.value("_type", core::Json());
+  if (type != "Sequence" && type != "List" && type != "LargeList") return nullptr;
+  sizes.push_back(list_size_of(feature.value("length", core::Json())));
+  return &feature["feature"];
+}
+
+HuggingFaceColumn find_huggingface_column(const std::string* text, const std::string& column) {
+  if (text == nullptr) return {};
+  const auto all = core::Json::parse(*text, nullptr, false);
+  const core::Json* at = &all;
+  for (const char* const key : {"info", "features"}) {
+    if (!at->is_object() || !at->contains(key)) return {};
+    at = &(*at)[key];
+  }
+  HuggingFaceColumn found;
+  // A part of a struct is below the struct's name; a column may have points in its own.
+  for (std::string_view rest = column; !rest.empty();) {
+    while (const core::Json* const inside = enter_list(*at, found.list_sizes)) at = inside;
+    if (!at->is_object()) return {};
+    std::size_t end = rest.size();
+    while (end != rest.npos && !at->contains(std::string(rest.substr(0, end))))
+      end = rest.substr(0, end).rfind('.');
+    if (end == rest.npos) return {};
+    at = &(*at)[std::string(rest.substr(0, end))];
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  found.feature = *at;
+  return found;
+}
+
+// The sizes of inner lists that the schema does not have, by Hugging Face's metadata.
+void add_huggingface_sizes(const std::string* text, const std::string& column,
+                           TableValues& values) {
+  HuggingFaceColumn found = find_huggingface_column(text, column);
+  std::vector<std::uint32_t>& sizes = found.list_sizes;
+  const core::Json* at = &found.feature;
+  while (const core::Json* const inside = enter_list(*at, sizes)) at = inside;
+  if (at->is_object() && at->contains("shape") && (*at)["shape"].is_array())  // Array2D and so on
+    for (const core::Json& extent : (*at)["shape"]) sizes.push_back(list_size_of(extent));
+  if (sizes.size() != values.inner_sizes.size() + 1) return;
+  if (values.list_size == 0) values.list_size = sizes.front();
+  for (std::size_t i = 0; i < values.inner_sizes.size(); ++i)
+    if (values.inner_sizes[i] == 0) values.inner_sizes[i] = sizes[i + 1];
+}
+
 bool is_integer(DType dtype) noexcept {
   return dtype != DType::boolean && dtype != DType::f16 && dtype != DType::bf16 &&
          dtype != DType::f32 && dtype != DType::f64;
@@ -160,12 +258,22 @@ void throw_table_error(const Fault& fault) {
                           fault.offset == 0 ? "" : fmt::format(" (byte {})", fault.offset)));
 }
 
+void require_list_depth(std::uint32_t lists, bool is_bytes, const std::string& file,
+                        const std::string& column, std::string_view reader) {
+  if (lists > Shape::kMaxRank)
+    refuse_table_column(file, column, fmt::format("has lists {} deep", lists), reader);
+  if (lists > 1 && is_bytes)
+    refuse_table_column(file, column, "has lists of lists of texts or bytes", reader);
+}
+
 std::vector<TableField> resolve_table_columns(
     const TableLeaves& leaves, std::span<const TableColumn> columns, const std::string& file,
     const std::function<TableValues(std::uint32_t leaf, const std::string& column)>& values_of) {
   std::vector<TableField> fields;
   const auto add = [&](TableColumn column, const TableLeaf& leaf) {
-    const TableValues values = values_of(leaf.number, column.column);
+    TableValues values = values_of(leaf.number, column.column);
+    if (!values.inner_sizes.empty())
+      add_huggingface_sizes(leaves.huggingface, column.column, values);
     fields.push_back(make_field(std::move(column), leaf, values, file));
   };
   if (columns.empty())
@@ -192,7 +300,7 @@ void require_same_field(const TableField& own, const TableField& field, const st
   const TableValues& other = field.values;
   if (own.spec == field.spec && one.is_list == other.is_list && one.is_bytes == other.is_bytes &&
       one.fixed_bytes == other.fixed_bytes && one.list_size == other.list_size &&
-      one.unit == other.unit)
+      one.inner_sizes.size() == other.inner_sizes.size() && one.unit == other.unit)
     return;
   const auto describe = [](const TableField& some) {
     return some.values.unit.empty()
@@ -218,26 +326,11 @@ void add_specs(const FieldSpec& field, const std::string& lengths, std::vector<F
 
 std::vector<std::string> huggingface_class_names(const std::string* text,
                                                  const std::string& column) {
-  if (text == nullptr) return {};
-  const auto all = core::Json::parse(*text, nullptr, false);
-  const core::Json* at = &all;
-  for (const char* const key : {"info", "features"}) {
-    if (!at->is_object() || !at->contains(key)) return {};
-    at = &(*at)[key];
-  }
-  // A part of a struct is below the struct's name; a column may have points in its own.
-  for (std::string_view rest = column; !rest.empty();) {
-    if (!at->is_object()) return {};
-    std::size_t end = rest.size();
-    while (end != rest.npos && !at->contains(std::string(rest.substr(0, end))))
-      end = rest.substr(0, end).rfind('.');
-    if (end == rest.npos) return {};
-    at = &(*at)[std::string(rest.substr(0, end))];
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-  }
-  if (!at->is_object() || at->value("_type", core::Json()) != "ClassLabel") return {};
-  const auto names = at->find("names");
-  if (names == at->end() || !names->is_array()) return {};
+  const HuggingFaceColumn found = find_huggingface_column(text, column);
+  if (!found.feature.is_object() || found.feature.value("_type", core::Json()) != "ClassLabel")
+    return {};
+  const auto names = found.feature.find("names");
+  if (names == found.feature.end() || !names->is_array()) return {};
   std::vector<std::string> classes;
   for (const core::Json& name : *names) {
     if (!name.is_string()) return {};

@@ -28,6 +28,7 @@ struct TableLeaves {
   std::vector<TableLeaf> fields;  ///< those that a record has where none are named
   std::vector<TableLeaf> parts;   ///< of media structs, which are read where they are named
   std::string_view reader;        ///< the line that reads the table with pyarrow
+  const std::string* huggingface = nullptr;  ///< the metadata of Hugging Face, if there are some
 };
 
 /// What the values of a leaf are.
@@ -37,6 +38,8 @@ struct TableValues {
   bool is_list = false;
   std::uint32_t fixed_bytes = 0;  ///< each value is so many bytes, and no number; 0: it is not
   std::uint32_t list_size = 0;    ///< of lists that all have so many values; 0: they may differ
+  std::vector<std::uint32_t>
+      inner_sizes{};   ///< of lists of lists: the same of those inside, the outer ones first
   std::string unit{};  ///< of dates and times what their integers count: "a timestamp in us"
 };
 
@@ -63,6 +66,10 @@ struct TableField {
 
 /// Throws an Error for what a table as a whole suffers from: "file: reason (byte 17)".
 [[noreturn]] void throw_table_error(const Fault& fault);
+
+/// Errors  Error  lists are in more lists than a shape has extents, or lists of texts or bytes are in lists
+void require_list_depth(std::uint32_t lists, bool is_bytes, const std::string& file,
+                        const std::string& column, std::string_view reader);
 
 /// The fields of `columns`, or of all columns if there are none. `values_of` says what a leaf's values are, or refuses it.
 ///

@@ -76,6 +76,11 @@ std::optional<std::int64_t> default_label(const TableColumn& column) noexcept {
   return static_cast<std::int64_t>(column.default_value);
 }
 
+std::string other_list_text(const TableField& field, std::string_view found) {
+  return fmt::format("expected lists of the shape {}, found an inner one {}",
+                     field.spec.shape.to_string(), found);
+}
+
 Result<void> TableRow::count(std::uint64_t bytes, std::uint64_t offset) {
   taken_ += bytes;
   if (taken_ <= most_) return {};

@@ -25,6 +25,9 @@ void fill_number(DType dtype, double value, std::byte* to) noexcept;
 /// A column's default_value as a label; nothing of one that i64 has not.
 [[nodiscard]] std::optional<std::int64_t> default_label(const TableColumn& column) noexcept;
 
+/// Why a row's lists of lists are refused.
+[[nodiscard]] std::string other_list_text(const TableField& field, std::string_view found);
+
 /// Fills a record with one row, field by field. Faults have the offset that a function is given, and neither file nor
 /// column.
 class TableRow {
