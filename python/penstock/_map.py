@@ -73,7 +73,7 @@ def map_function(
     """Makes a transform of a Python function, for Dataset.map; a decorator without `function`.
 
     The function is called for each sample with numpy arrays, the fields named by `inputs` (by
-    default the names of its parameters), which are copies and its own. It returns an array, a
+    default the names of its parameters that are not keyword-only), which are copies and its own. It returns an array, a
     tuple of them, or a dict by name, of the shapes and dtypes of `outputs`, such as
     {"image": ("f32", (3, 224, 224))}; f64 becomes f32, and integers another type that holds them.
     None is an extent that differs from sample to sample, as of an encoded image,

@@ -293,7 +293,7 @@ def timm_train(
         label_smoothing=take("smoothing", 0.1) if mixes else 0.0,
         mixup=take("mixup", 0.0),
         cutmix=take("cutmix", 0.0),
-        mix_probability=take("mixup_prob", 1.0),
+        mix_probability=take("mixup_prob", 1.0) if mixes else 1.0,
         cutmix_fraction=take("mixup_switch_prob", 0.5),
         index=index,
         augment_on_device=augment_on_device,

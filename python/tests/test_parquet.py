@@ -379,6 +379,18 @@ def test_huggingface_says_how_long_inner_lists_are(tmp_path):
                 np.testing.assert_array_equal(np.float32(row[name]).reshape(-1, 4), np.float32(BOXES[i]).reshape(-1, 4))
 
 
+def test_lists_of_lists_in_large_pages_are_read_again(tmp_path):
+    """Rows of numbers in such pages are otherwise read without the rest of the page, and so without the levels."""
+    path, count = tmp_path / "t.parquet", 60_000
+    values = np.arange(count * 4, dtype=np.int32).reshape(count, 2, 2)
+    write(path, {"x": (pa.list_(pa.list_(pa.int32())), values.tolist())}, use_dictionary=False, compression="none", data_page_size=1 << 24,
+          write_batch_size=count)  # fmt: skip
+    rows = [7, count - 2, 31_000, 500] * 5
+    data = ps.parquet(path, columns=ps.TableColumn("x", shape=(None, 2)), index_location="memory", page_cache_bytes=1 << 16)
+    for row, found in zip(rows, read(data.select(rows).map(ps.pad("x", 2))), strict=True):
+        assert found["x"] == values[row].tolist()
+
+
 def test_shapes_that_lists_of_lists_cannot_have(tmp_path):
     path = tmp_path / "t.parquet"
     write(path, {"x": (pa.list_(pa.list_(pa.int32())), [[[1]]])})

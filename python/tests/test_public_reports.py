@@ -234,3 +234,49 @@ def test_what_newcomers_write_first_leads_to_loader() -> None:
         iter(data)
     with pytest.raises(TypeError, match=r"\.loader\(\)"):
         data[0]
+
+
+def test_a_folder_of_shards_is_one_split(tmp_path: pathlib.Path) -> None:
+    """As repositories of the Hub lie: train, validation and test files in one folder."""
+    for name in "train-000.tar", "val-000.tar":
+        tar(tmp_path / name, [("0.jpg", JPEG), ("0.cls", b"1")])
+    for read in ps.webdataset, ps.images:
+        with pytest.raises(ps.Error, match=r"several splits, train \(train-000.tar\), validation \(val-000.tar\)"):
+            read(tmp_path)
+        assert len(read(tmp_path / "train*")) == 1
+
+
+def test_folders_of_classes_beside_a_shard_are_read(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, **{"cat/0.jpg": JPEG, "dog/0.jpg": JPEG})
+    tar(tmp_path / "extra.tar", [("0.jpg", JPEG), ("0.cls", b"7")])
+    assert ps.images(tmp_path).class_names == ["cat", "dog"]
+
+
+@pytest.mark.parametrize(
+    ("photos", "masks"),
+    [
+        (["a_1_left", "a_2_left"], ["a_1_ids", "a_1_train", "a_2_ids", "a_2_train"]),  # Cityscapes
+        (["1", "2", "3"], ["1_m", "2_m"]),
+        (["1", "2"], ["1", "2", "3"]),
+        (["cat", "dog"], ["dog_mask", "zebra_mask"]),
+        (["1", "2", "3"], ["2_m", "3_m", "4_m"]),
+    ],
+)
+def test_masks_of_other_photographs_are_an_error(tmp_path: pathlib.Path, photos: list[str], masks: list[str]) -> None:
+    write(tmp_path / "photos", **{f"{name}.jpg": JPEG for name in photos})
+    write(tmp_path / "masks", **{f"{name}.jpg": JPEG for name in masks})
+    with pytest.raises(ValueError, match="zip pairs files in the order of their names"):
+        ps.zip([ps.images(tmp_path / "photos"), ps.images(tmp_path / "masks").rename({"image": "mask", "label": "other"})])
+
+
+def test_copies_of_a_sample_stay_in_one_part() -> None:
+    data = ps.memory({"x": np.arange(4)})
+    with pytest.raises(ValueError, match="select has positions several times"):
+        data.select([0, 0, 1, 2]).split(0.5)
+    assert sorted(value for part in data.select([3, 0, 2]).split([0.5, 0.5]) for value in part.column("x").tolist()) == [0, 2, 3]
+
+
+def test_what_is_ignored_is_refused() -> None:
+    images = ps.memory({"image": np.zeros((2, 8, 8, 3), np.uint8)}).batch(2)
+    with pytest.raises(ValueError, match="mix_probability is that of mixup and cutmix"):
+        images.transform_on_device(mix_probability=0.5)

@@ -70,6 +70,9 @@ void check_numbers(const DeviceTransformOptions& options) {
     refuse(options, fmt::format("classes are the number of all labels, up to {}, or 0 for no "
                                 "targets; found {}",
                                 kMostClasses, options.classes));
+  if (options.mixup == 0 && options.cutmix == 0 && options.mix_probability < 1)
+    refuse(options,
+           "mix_probability is that of mixup and cutmix: give one of them, or leave it out");
   if (options.classes == 0 && options.label_smoothing > 0)
     refuse(options,
            "label_smoothing makes targets, which need the number of classes: give classes");

@@ -123,7 +123,9 @@ std::string why_no_steps(const EngineConfig& config) {
           counted(left, batches), left == 1 ? "fills" : "fill",
           batch->has_buckets() ? "any bucket" : std::to_string(batch->global_batch / groups));
     if (count == 0)
-      return fmt::format("{} leaves none of {}", describe(operation), counted(left, batches));
+      return left == UINT64_MAX
+                 ? fmt::format("{} leaves nothing", describe(operation))
+                 : fmt::format("{} leaves none of {}", describe(operation), counted(left, batches));
     batches = batches || batch != nullptr;
     before = plan;
     left = count;

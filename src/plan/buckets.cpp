@@ -35,6 +35,8 @@ void check_order(const Plan& plan, const char* verb) {
       refuse("it has a random order of its own: leave shuffle out");
     if (std::holds_alternative<Repeat>(operation))
       refuse("it makes the batches of one epoch: put repeat behind it");
+    if (std::holds_alternative<RepeatEach>(operation))
+      refuse("its buckets have each sample once: put repeat_each behind it");
     if (is_on_positions(operation) && !traits_of(operation).selects)
       refuse(
           fmt::format("{} makes other samples in every epoch, and those of its buckets are the "

@@ -128,6 +128,12 @@ void check_list(const char* name, std::size_t size, std::uint64_t count) {
                                    name, size, count));
 }
 
+bool has_repeats(const Select& select) {
+  std::vector<std::uint64_t> positions = *select.positions;
+  std::ranges::sort(positions);
+  return std::ranges::adjacent_find(positions) != positions.end();
+}
+
 void require_fixed(const Plan& plan, const char* verb) {
   if (const Stream* const stream = plan.stream())
     refuse(verb, stream->fingerprint() +
@@ -144,6 +150,11 @@ void require_fixed(const Plan& plan, const char* verb) {
       refuse(verb, std::string_view(verb) == kSplitVerb
                        ? "copies of a sample would be in several parts: put it before repeat_each"
                        : "it is of samples that come once: put it before repeat_each");
+    if (const auto* const select = std::get_if<Select>(&operation);
+        select != nullptr && std::string_view(verb) == kSplitVerb && has_repeats(*select))
+      refuse(verb,
+             "select has positions several times, and copies of a sample would be in several "
+             "parts: put it before select");
     if (is_on_positions(operation) && !traits_of(operation).selects)
       refuse(verb,
              fmt::format("{} has other samples, or another order, in each epoch: put it before {}",

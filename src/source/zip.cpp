@@ -71,19 +71,12 @@ std::vector<std::string> stems_of(const Source& source, bool bare) {
   return stems;
 }
 
-// The first place at which the names say that two files are no pair: one of them has its own elsewhere. With `bare` only
-// where each file of the shorter list has one.
+// The first place at which the names say that two files are no pair: one of them has its own elsewhere.
 std::optional<std::uint64_t> find_no_pair(const Source& first, const Source& other, bool bare) {
   const std::vector<std::string> stems = stems_of(first, bare);
   const std::vector<std::string> other_stems = stems_of(other, bare);
   const std::unordered_set<std::string_view> firsts(stems.begin(), stems.end());
   const std::unordered_set<std::string_view> others(other_stems.begin(), other_stems.end());
-  if (bare) {
-    const auto& fewer = firsts.size() < others.size() ? firsts : others;
-    const auto& more = firsts.size() < others.size() ? others : firsts;
-    if (!std::ranges::all_of(fewer, [&](std::string_view stem) { return more.contains(stem); }))
-      return std::nullopt;
-  }
   for (std::size_t place = 0; place < std::min(stems.size(), other_stems.size()); ++place)
     if (stems[place] != other_stems[place] &&
         (others.contains(stems[place]) || firsts.contains(other_stems[place])))
@@ -98,9 +91,16 @@ void require_pairs(const Source& first, const Source& other) {
   const std::uint64_t size = std::min(first.size(), other.size());
   std::uint64_t same = 0;
   while (same < size && stem_of(first, same) == stem_of(other, same)) ++same;
-  if (same == size) return;
+  if (same == size && first.size() == other.size()) return;
   std::optional<std::uint64_t> number = find_no_pair(first, other, false);
   if (!number) number = find_no_pair(first, other, true);
+  if (!number && first.size() != other.size())
+    throw std::invalid_argument(fmt::format(
+        "zip pairs files in the order of their names, and there are {} and {} of them, '{}' and "
+        "'{}' the first: remove or add the files that one of the folders lacks; or make both of "
+        "files(...), with two lists in one order",
+        first.size(), other.size(), core::printable(first.location(0)),
+        core::printable(other.location(0))));
   if (!number) return;
   throw std::invalid_argument(fmt::format(
       "zip pairs files in the order of their names, endings too, and so '{}' with '{}': remove or "

@@ -3,7 +3,8 @@
 Trials, each drawn from a number of its own:
   order    a random plan in several runs of several processes each, which are killed or stop; every run resumes from the last state of any
            process, in another world. The worker compares every step with the sequential model. Damaged states must be refused.
-  files    penstock-throughput over images, prepared shards and tokens, some damaged: digests are those of one thread without a pause.
+  files    penstock-throughput over images, prepared shards, tokens, and tables, some damaged: digests are those of one thread without a
+           pause.
   prepare  penstock-prepare, killed and started again: the same bytes as in one go.
   train    penstock-train-classifier in several processes over Gloo, killed and resumed: the losses of one process.
 """
@@ -28,6 +29,19 @@ TIMEOUT_S = 180  # of a process that nobody kills
 REFUSED = 4
 # Sums in another order differ by 1e-8, until that turns a ReLU: 2e-4 some steps later. A sample more or less makes 1e-2.
 LOSS_TOLERANCE = 3e-3
+
+
+SOURCES = pathlib.Path(__file__).parent.parent / "source"
+# Tables that other programs wrote, a page or more for a few rows; of ragged fields how long the longest is.
+TABLES = {
+    "polars zstd": ("parquet", "parquet/files/polars_zstd.parquet", ["i", "s", "l", "f", "b"], {"s": 100, "l": 100}),
+    "duckdb snappy": ("parquet", "parquet/files/duckdb_snappy_v1.parquet", ["i", "s", "l", "f", "b"], {"s": 100, "l": 100}),
+    "pyarrow": ("parquet", "parquet/files/snappy_v2.parquet", ["i64", "f32", "string", "u32"], {"string": 100}),
+    "dictionary": ("parquet", "parquet/files/fallback.parquet", ["s"], {"s": 400}),
+    "arrow zstd": ("arrow", "arrow/files/zstd_file.arrow", ["i64", "f64", "string"], {"string": 100}),
+    "arrow dictionaries": ("arrow", "arrow/files/deltas_stream.arrow", ["s"], {"s": 100}),
+    "mds zstd": ("mds", "mds/files/zstd", ["label", "text"], {"text": 400}),
+}
 
 
 class Finding(Exception):
@@ -190,8 +204,30 @@ class Soak:
             shutil.copytree(photos, bad)
             for path in sorted(bad.rglob("*.jpg"))[::7]:
                 path.write_bytes(draw.choice([b"", path.read_bytes()[: path.stat().st_size // 2], damage(path.read_bytes(), draw)]))
+            self.run([self.given.prepare, photos, self.folder / "parquet", "--shard-samples", "25", "--format", "parquet", "--quiet"])
             (self.folder / "tokens.bin").write_bytes(struct.pack("<50000H", *(draw.randrange(1000) for _ in range(50_000))))
-        return photos, self.folder / "prepared", self.folder / "bad", self.folder / "tokens.bin"
+        return {name: self.folder / name for name in ("photos", "prepared", "parquet", "bad")} | {"tokens": self.folder / "tokens.bin"}
+
+    def table_plan(self, draw, path):
+        """Writes a random plan of a table."""
+        kind, name, columns, ragged = TABLES[draw.choice(sorted(TABLES))]
+        columns = [{"name": column, "required": False} for column in columns] if kind != "mds" else [{"name": column} for column in columns]
+        files = {"folders" if kind == "mds" else "files": [str(SOURCES / name)]}
+        operations = [{"op": "read", "source": {kind: files | {"columns": columns}}}]
+        operations += [{"op": "map", "transform": {"pad": {"field": field, "to": to}}} for field, to in ragged.items()]
+        for operation in draw.sample(["take", "shuffle_chunks", "repeat_each", "shuffle", "window"], draw.randrange(1, 4)):
+            operations.append({
+                "take": {"op": "take", "count": draw.randrange(5, 60)},
+                "shuffle_chunks": {"op": "shuffle_chunks", "seed": draw.randrange(1 << 30)},
+                "repeat_each": {"op": "repeat_each", "times": draw.randrange(1, 4)},
+                "shuffle": {"op": "shuffle", "seed": draw.randrange(1 << 30)},
+                "window": {"op": "shuffle", "buffer": draw.randrange(1, 30), "seed": draw.randrange(1 << 30)},
+            }[operation])
+        # What shuffle_chunks() permutes are chunks of the source.
+        operations.sort(key=lambda one: {"read": 0, "map": 1, "shuffle_chunks": 2}.get(one["op"], 3))
+        operations.append({"op": "repeat", "times": draw.randrange(1, 6)})
+        operations.append({"op": "batch", "global_batch": draw.choice([3, 7, 8]), "remainder": draw.choice(["keep", "drop", "pad"]), "uneven": True})
+        path.write_text(json.dumps({"penstock_plan": 2, "operations": operations}))
 
     def run(self, command):
         command = [str(part) for part in command]
@@ -201,18 +237,21 @@ class Soak:
         return done.stdout
 
     def files(self, draw, folder):
-        photos, prepared, bad, tokens = self.data()
-        kind = draw.choice(["photos", "prepared", "bad", "tokens"])
+        data = self.data()
+        kind = draw.choice([*data, "table", "table"])
         flags = ["--seed", str(draw.randrange(1 << 30)), "--batch", str(draw.choice([7, 12, 16])), "--epochs", "2", "--uneven"]
         flags += ["--shuffle", draw.choice(["full", "off", "20"]), "--remainder", draw.choice(["keep", "drop", "pad"])]
-        if kind == "tokens":
-            flags += ["--data", str(tokens), draw.choice(["--blocks", "--pack"]), str(draw.choice([64, 100])), "--document-end", "7"]
+        if kind == "table":
+            self.table_plan(draw, folder / "plan.json")
+            flags = ["--plan", str(folder / "plan.json")]
+        elif kind == "tokens":
+            flags += ["--data", str(data[kind]), draw.choice(["--blocks", "--pack"]), str(draw.choice([64, 100])), "--document-end", "7"]
         else:
-            flags += ["--data", str({"photos": photos, "prepared": prepared, "bad": bad}[kind]), "--crop", str(draw.choice([32, 48]))]
+            flags += ["--data", str(data[kind]), "--crop", str(draw.choice([32, 48]))]
         if kind == "bad":
             flags += ["--on-fault", draw.choice(["mask", "replace"])]
         reference = folder / "reference"
-        alone = ["--devices", "host:1", "--threads", "1", "--io-threads", "0", *([] if kind == "tokens" else ["--index", "off"])]
+        alone = ["--devices", "host:1", "--threads", "1", "--io-threads", "0", *([] if kind in ("table", "tokens") else ["--index", "off"])]
         self.run([self.given.throughput, *flags, *alone, "--record", reference, "--quiet"])
         expected = {line.split()[0]: int(line.split()[1], 16) for line in reference.read_text().splitlines()[1:]}
         state = None
@@ -223,7 +262,7 @@ class Soak:
             command = [str(self.given.throughput), *flags, "--state-out", str(mine), "--state-every", "1", "--record", str(record), "--quiet"]
             command += ["--devices", f"host:{draw.choice([1, 2, 3])}", "--threads", str(draw.choice([1, 2, 8]))]
             command += ["--depth", str(draw.choice([1, 2, 4])), "--io-threads", str(draw.choice([0, 2, 8]))]
-            if kind != "tokens":
+            if kind not in ("table", "tokens"):
                 command += ["--index", draw.choice(["auto", "off", "build", str(folder / "index")] if world == 1 else ["auto", "off", "build"])]
             command += ["--state-in", str(state)] if state else []
             how = draw.choice(["kill", "int", "steps", "end"])
@@ -272,10 +311,11 @@ class Soak:
     # ---- prepare ----
 
     def prepare(self, draw, folder):
-        photos, _, bad, _ = self.data()
-        source = draw.choice([photos, bad])
+        data = self.data()
+        source = draw.choice([data["photos"], data["parquet"], data["bad"]])
         flags = ["--shard-samples", str(draw.choice([10, 25])), "--interval", str(draw.choice([4, 8])), "--quiet"]
-        flags += ["--skip-bad"] if source == bad else []
+        flags += ["--skip-bad"] if source == data["bad"] else []
+        flags += ["--format", "parquet"] if draw.randrange(3) == 0 else []
         flags += ["--longest-side", "64"] if draw.randrange(4) == 0 else []
         self.run([self.given.prepare, source, folder / "whole", *flags, "--threads", "1"])
         for _ in range(draw.randrange(1, 5)):

@@ -75,7 +75,7 @@ std::vector<std::string> labels_of(const storage::StoredFile& file, const std::s
   source::FileWindow window(file, path);
   const source::ParquetFooter footer = source::open_parquet_footer(window, path);
   std::vector<std::string> labels;
-  for (const source::TableLeaf& leaf : source::list_parquet_columns(footer.schema).fields) {
+  for (const source::TableLeaf& leaf : source::list_parquet_columns(footer).fields) {
     labels.push_back(source::name_of_lengths(leaf.name));
     labels.push_back(source::name_of_integers(leaf.name));
   }

@@ -53,7 +53,7 @@ std::vector<TableColumn> readable_columns(const fs::path& path) {
   const auto footer = source::read_parquet_footer(bytes, bytes.size(), path.string());
   if (!footer) return {};
   return test::readable_columns(
-      source::list_parquet_columns(footer->schema), [&](const TableColumn& column) {
+      source::list_parquet_columns(*footer), [&](const TableColumn& column) {
         (void)source::resolve_parquet_columns(*footer, {{column}}, path.string());
       });
 }

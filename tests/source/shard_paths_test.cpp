@@ -97,5 +97,43 @@ TEST(ShardPaths, SayWhatIsMissing) {
   EXPECT_THROW((void)find(std::vector<std::string>{}), std::invalid_argument);
 }
 
+TEST(ShardPaths, OfAFolderAreThoseOfOneSplit) {
+  const TemporaryFolder folder;
+  folder.write("a/mnist-train-0.tar");
+  folder.write("a/mnist-train-1.tar");
+  folder.write("a/trainer.tar");  // another word
+  EXPECT_THAT(find((folder / "a").string()), SizeIs(3));
+  folder.write("a/Validation_0.tar");
+  EXPECT_THAT([&] { (void)find((folder / "a").string()); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("several splits, train (mnist-train-0.tar), "
+                                                   "validation (Validation_0.tar): give a pattern"),
+                                         HasSubstr("a/*train*'"))));
+  EXPECT_THAT(find((folder / "a/*").string()), SizeIs(4));
+  EXPECT_THAT(find((folder / "a/*train-*").string()), SizeIs(2));
+  for (const auto& [name, split] : {std::pair{"dev.tar", "validation"},
+                                    {"EVAL-1.tar", "test"},
+                                    {"val.tar", "validation"},
+                                    {"x_testing.tar", "test"},
+                                    {"contrived.tar", ""},
+                                    {"", ""},
+                                    {"1.tar", ""}})
+    EXPECT_EQ(split_of_name(name), split) << name;
+}
+
+TEST(ShardPaths, OfAFolderAreAsManyAsTheirNamesSay) {
+  const TemporaryFolder folder;
+  for (const char* name : {"x-00000-of-00003.tar", "x-00002-of-00003.tar", "y-0-of-1.tar"})
+    folder.write(name);
+  EXPECT_THAT(
+      [&] { (void)find(folder.path()); },
+      ThrowsMessage<Error>(HasSubstr("has 2 of 3 files x-*-of-00003.tar, number 1 is missing")));
+  EXPECT_THAT(find((folder / "x-*-of-00003.tar").string()), SizeIs(2));
+  folder.write("x-00001-of-00003.tar");
+  EXPECT_THAT(find(folder.path()), SizeIs(4));
+  for (const char* name : {"of-1", "-of-3", "a-of-3", "a-1-of-", "a-99999999999999999999-of-3"})
+    EXPECT_EQ(numbered_name(name), std::nullopt) << name;
+  EXPECT_EQ(numbered_name("1-of-3")->rest, "*-of-3");
+}
+
 }  // namespace
 }  // namespace penstock::source

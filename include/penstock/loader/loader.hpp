@@ -465,7 +465,7 @@ class Loader {
   ///
   /// Errors  Error  the plan reads a stream
   void rewind();
-  /// From `step` on, the datasets of the mix come in these proportions. What was prefetched is
+  /// From `step` on, the datasets of the mix come in these proportions; changes that were set for later steps are dropped. What was prefetched is
   /// discarded; states that are saved from now on include the change. Every process must make
   /// the same call.
   ///

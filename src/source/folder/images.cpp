@@ -44,7 +44,7 @@ bool is_image_name(std::string_view name) {
                              [&](const std::string& ending) { return lower.ends_with(ending); });
 }
 
-// Whether a sub-folder has images: files of tables beside such are none of images.
+// Whether a sub-folder has images: shards and tables beside such are left out.
 bool has_class_folders(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -56,7 +56,8 @@ bool has_class_folders(const std::filesystem::path& path) {
   return false;
 }
 
-bool is_table(ImageForm form) { return form == ImageForm::parquet || form == ImageForm::arrow; }
+// Such files may lie beside folders of classes; an MDS data set is a folder of its own.
+bool may_be_beside_classes(ImageForm form) { return form != ImageForm::mds; }
 
 // As has_class_folders(), of objects.
 bool has_class_folders(const storage::ObjectStore& objects, storage::ObjectName folder,
@@ -86,9 +87,11 @@ ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& o
     const std::string name = object.key.substr(folder.key.size());
     if (object.is_folder && !name.starts_with('.')) inside.push_back(std::move(object.key));
     if (!object.is_folder && form == ImageForm::folder) form = form_of_name(name);
-    return form == ImageForm::folder || is_table(form);  // beside tables there may be folders yet
+    return may_be_beside_classes(form);  // folders may come yet
   });
-  return is_table(form) && has_class_folders(objects, folder, inside) ? ImageForm::folder : form;
+  return may_be_beside_classes(form) && has_class_folders(objects, folder, inside)
+             ? ImageForm::folder
+             : form;
 }
 
 // Of a folder, where there are shards: they would change nothing.
@@ -114,7 +117,7 @@ ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptio
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const ImageForm form = form_of_name(entry.path().filename().string());
     if (form == ImageForm::folder || entry.is_directory(error)) continue;
-    return is_table(form) && has_class_folders(path) ? ImageForm::folder : form;
+    return may_be_beside_classes(form) && has_class_folders(path) ? ImageForm::folder : form;
   }
   return ImageForm::folder;
 }

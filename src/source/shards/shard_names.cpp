@@ -1,5 +1,10 @@
 #include "src/source/shards/shard_names.hpp"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <system_error>
+
 #include "src/core/lower_case.hpp"
 
 namespace penstock::source {
@@ -45,6 +50,46 @@ bool is_mds_name(std::string_view name) {
 bool is_tfrecord_name(std::string_view name) noexcept {
   return name.ends_with(".tfrecord") || name.ends_with(".tfrecords") || name.ends_with(".tfrec") ||
          name.ends_with(".record") || is_numbered(name);
+}
+
+std::string_view split_of_name(std::string_view name) {
+  static constexpr std::array<std::array<std::string_view, 5>, 3> kWords{{
+      {"train", "training"},
+      {"validation", "valid", "val", "dev"},
+      {"test", "testing", "eval", "evaluation"},
+  }};
+  const std::string lower = core::lower_case(name);
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  for (auto begin = std::ranges::find_if(lower, is_letter); begin != lower.end();) {
+    const auto end = std::find_if_not(begin, lower.end(), is_letter);
+    const std::string_view word(begin, end);
+    for (const auto& words : kWords)
+      if (std::ranges::count(words, word) > 0) return words.front();
+    begin = std::find_if(end, lower.end(), is_letter);
+  }
+  return {};
+}
+
+std::optional<NumberedName> numbered_name(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789";
+  constexpr std::string_view kOf = "-of-";
+  const auto number_in = [](std::string_view digits) {
+    std::uint64_t number = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), end, number);
+    return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
+  };
+  const std::size_t of = name.rfind(kOf);
+  if (of == name.npos) return std::nullopt;
+  const std::size_t before = name.find_last_not_of(kDigits, of == 0 ? 0 : of - 1);
+  const std::size_t begin = before == name.npos ? 0 : before + 1;
+  const std::size_t behind =
+      std::min(name.find_first_not_of(kDigits, of + kOf.size()), name.size());
+  const auto number = number_in(name.substr(begin, of - begin));
+  const auto count = number_in(name.substr(of + kOf.size(), behind - of - kOf.size()));
+  if (!number || !count) return std::nullopt;
+  return NumberedName{std::string(name.substr(0, begin)) + "*" + std::string(name.substr(of)),
+                      *number, *count};
 }
 
 std::string name_of_pattern(std::string_view path) {

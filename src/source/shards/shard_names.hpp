@@ -1,6 +1,8 @@
 // source/shards/shard_names: what a file's name says about its contents; one rule for all callers.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,19 @@ inline constexpr std::string_view kIndexEnding = ".penstock-index";
 
 /// *.tfrecord, *.tfrecords, *.tfrec, *.record, or numbered: train-00000-of-01024.
 [[nodiscard]] bool is_tfrecord_name(std::string_view name) noexcept;
+
+/// The part of a data set that a name says, by the words of Hugging Face's datasets: "train", "validation" or "test" of
+/// "mnist-train.tfrecord" or "data/dev-00001.parquet"; empty: none.
+[[nodiscard]] std::string_view split_of_name(std::string_view name);
+
+/// Of "train-00001-of-00005.parquet".
+struct NumberedName {
+  std::string rest;  ///< the name with * in place of its own number: "train-*-of-00005.parquet"
+  std::uint64_t number = 0;
+  std::uint64_t count = 0;
+};
+/// Nothing of a name that is not numbered so.
+[[nodiscard]] std::optional<NumberedName> numbered_name(std::string_view name);
 
 /// The last part of a path, with a 0 in place of each part of a shell pattern, so that the rules
 /// above hold for patterns too: "data/train-{00..09}-of-*" gives "train-0-of-0".

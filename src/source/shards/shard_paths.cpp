@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <system_error>
@@ -186,6 +188,54 @@ Texts matches(const std::string& pattern) {
   return paths;
 }
 
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string in_folder(std::string_view folder, std::string_view name) {
+  return fmt::format("{}{}{}", folder, folder.ends_with('/') ? "" : "/", name);
+}
+
+// As one data set, what is to be measured would be trained on.
+void require_one_split(const std::string& folder, std::span<const std::string> paths) {
+  std::map<std::string_view, std::string_view> splits;  // with a name of each
+  for (const std::string& path : paths)
+    if (const std::string_view split = split_of_name(name_of(path)); !split.empty())
+      splits.emplace(split, name_of(path));
+  if (splits.size() < 2) return;
+  std::vector<std::string> texts;
+  for (const auto& [split, name] : splits)
+    texts.push_back(fmt::format("{} ({})", split, core::printable(name, 100)));
+  throw Error(fmt::format(
+      "{} has files of several splits, {}: give a pattern for one of them, such as '{}', or a list "
+      "of paths for all as one data set",
+      folder, fmt::join(texts, ", "), in_folder(folder, "*train*")));
+}
+
+// Names such as train-00001-of-00005.parquet say how many there are.
+void require_all_numbers(const std::string& folder, std::span<const std::string> paths) {
+  std::map<std::string, std::pair<std::uint64_t, std::set<std::uint64_t>>> sets;
+  for (const std::string& path : paths) {
+    if (const auto name = numbered_name(name_of(path))) {
+      auto& [count, numbers] = sets[name->rest];
+      count = name->count;
+      numbers.insert(name->number);
+    }
+  }
+  for (const auto& [rest, set] : sets) {
+    const auto& [count, numbers] = set;
+    if (numbers.size() >= count) continue;
+    std::uint64_t missing = 0;
+    for (const std::uint64_t number : numbers) {
+      if (number != missing) break;
+      ++missing;
+    }
+    throw Error(fmt::format(
+        "{} has {} of {} files {}, number {} is missing: a copy of them may have ended early; give "
+        "a pattern, '{}', to read those that are there",
+        folder, numbers.size(), count, core::printable(rest, 100), missing,
+        in_folder(folder, core::printable(rest, 100))));
+  }
+}
+
 constexpr std::size_t kMostOthers = 1000;  // enough to describe a folder; bounds the memory
 
 class Finder {
@@ -234,13 +284,19 @@ class Finder {
                               error.message()));
     }
     if (found.empty()) throw Error(describe_none(path, others));
+    add_folder(path, std::move(found));
+  }
+
+  void add_folder(const std::string& folder, Texts found) {
     std::sort(found.begin(), found.end());
+    require_one_split(folder, found);
+    require_all_numbers(folder, found);
     shards.insert(shards.end(), found.begin(), found.end());
   }
 
   // A name that looks compressed may be that of a plain file, which the source finds out.
   void add_file(const std::string& path) {
-    const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+    const std::string_view name = name_of(path);
     if (const auto foreign = describe_foreign(path);
         foreign && !is_compressed_name(path) && !is_shard_(name))
       throw Error(fmt::format("{} is {}", path, *foreign));
@@ -280,7 +336,7 @@ class Finder {
       return;
     }
     for (const std::string& url : expand_braces(given)) {
-      const std::string_view name = std::string_view(url).substr(url.rfind('/') + 1);
+      const std::string_view name = name_of(url);
       if (url.find_first_of("*?[") != url.npos) {
         add_matching_objects(url);
       } else if (is_shard_(name)) {
@@ -315,8 +371,7 @@ class Finder {
     // A shard under a name that says nothing of its kind.
     if (found.empty() && !given.key.empty() && storage_.stat(url)) return add_file(url);
     if (found.empty()) throw Error(describe_none(folder.url(), others, folders));
-    std::sort(found.begin(), found.end());
-    shards.insert(shards.end(), found.begin(), found.end());
+    add_folder(folder.url(), std::move(found));
   }
 
   void add_matching_objects(const std::string& url) {

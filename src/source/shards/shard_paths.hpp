@@ -26,7 +26,8 @@ inline constexpr std::size_t kMaxExpansions = 10'000'000;
 /// An object that is named, or that braces stand for, is not looked for: it is when it is opened.
 ///
 /// Errors  std::invalid_argument  nothing given, an empty path, or a URL other than s3://
-///         Error                  a path or pattern leads to no file, or a folder cannot be listed
+///         Error                  a path or pattern leads to no file, or a folder cannot be listed, or has files of several
+///                                splits, or lacks some of those that its files' names count
 [[nodiscard]] std::vector<std::string> find_shards(
     const ShardPaths& paths, const std::function<bool(std::string_view name)>& is_shard,
     std::string_view what, const storage::Storage& storage);
