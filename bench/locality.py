@@ -1,6 +1,6 @@
 """What `locality` saves: requests and bytes of a bucket by epoch, for processes whose caches each hold a part of the data.
 
-Usage: python bench/locality.py [--rows 4096] [--row-bytes 8000] [--processes 8] [--replica-batch 128] [--epochs 4] [--slack 0 0.25]
+Usage: python bench/locality.py [--rows 4096] [--row-bytes 7000] [--processes 8] [--replica-batch 128] [--epochs 4] [--slack 0 0.25]
        scripts/moto && pip install penstock pyarrow
 
 The bucket is the tests' S3 server (moto), on the loopback: a Parquet file of uncompressed values, each of which is one read. Each
@@ -67,7 +67,7 @@ def all_processes(options: argparse.Namespace, environment: dict[str, str], proc
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=4096)
-    parser.add_argument("--row-bytes", type=int, default=8000)
+    parser.add_argument("--row-bytes", type=int, default=7000)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--replica-batch", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=4)
