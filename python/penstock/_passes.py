@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypedDict, TypeVar
 
+from penstock._errors import Error
 from penstock._penstock import Dataset, Fault, InputContext, Loader, Report, Stats, Step, ThreadBudget
 from penstock._trainers import AccumulationLoop, Samples
 
@@ -22,6 +23,7 @@ class LoaderOptions(TypedDict, total=False):
     max_fault_rate: float | None
     mode: Any
     shards: Any
+    locality: bool
     digest: bool
     digest_transformed: bool
     threads: int
@@ -33,6 +35,17 @@ class LoaderOptions(TypedDict, total=False):
     exchange: Any
     remote: Any
     decode_on_gpu: bool
+
+
+def context_of(processes: int, rank: int) -> InputContext:
+    """This process among those that a framework knows, with the launcher's machines where it says the same."""
+    try:
+        launched = InputContext.from_environment()
+    except Error:  # launchers that disagree: the framework is right
+        return InputContext(processes, rank)
+    if (launched.num_input_pipelines, launched.input_pipeline_id) == (processes, rank):
+        return launched
+    return InputContext(processes, rank)
 
 
 def require_batches(plan: Dataset) -> None:

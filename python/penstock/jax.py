@@ -18,7 +18,7 @@ import jax
 import numpy
 
 from penstock._calls import OF_JAX_LOADER, answering, check_options
-from penstock._passes import LoaderOptions, PassLoader
+from penstock._passes import LoaderOptions, PassLoader, context_of
 from penstock._penstock import Dataset, InputContext, Step
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Arrays = dict[str, jax.Array]
 def current_context() -> InputContext:
     """This process among jax.distributed's, or as the launcher says where JAX knows one process."""
     if jax.process_count() > 1:
-        return InputContext(jax.process_count(), jax.process_index())
+        return context_of(jax.process_count(), jax.process_index())
     return InputContext.from_environment()
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from penstock._calls import OF_FROM_DATASET, OF_TORCH_LOADER, answering, check_options, keywords_of
-from penstock._passes import LoaderOptions, PassLoader
+from penstock._passes import LoaderOptions, PassLoader, context_of
 from penstock._penstock import Dataset, DeviceBatch, InputContext, Step, pad
 from penstock._items import is_file, refuse
 from penstock._structure import Branch, Flat, Leaf, check_names, length_of, structure_of
@@ -75,7 +75,7 @@ def current_context() -> InputContext:
     launcher's."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
-        return InputContext(distributed.get_world_size(), distributed.get_rank())
+        return context_of(distributed.get_world_size(), distributed.get_rank())
     return InputContext.from_environment()
 
 

@@ -201,6 +201,9 @@ nb::object array_of(std::span<const SampleId> samples) {
 template <class T>
 void bind_rows(nb::class_<T>& owner) {
   owner
+      .def_prop_ro(
+          "row_numbers", [](const T& self) { return self->row_numbers(); },
+          docs::device_batch_row_numbers)
       .def(
           "sample_array",
           [](const T& self, bool originals) {

@@ -136,7 +136,7 @@ void bind_remote_rows(nb::module_& module) {
       .def_prop_ro("replica", [](const PyRowTask& self) { return self->replica(); })
       .def_prop_ro(
           "first_row", [](const PyRowTask& self) { return self->first_row(); },
-          "Of the global batch.")
+          docs::row_task_first_row)
       .def_prop_ro("rows", [](const PyRowTask& self) { return self->rows(); })
       .def_prop_ro(
           "nbytes", [](const PyRowTask& self) { return self->response_bytes(); },

@@ -124,7 +124,7 @@ std::shared_ptr<const device::SliceWork> BatchForm::decoding(
     for (std::size_t k = 0; k < packable_.size(); ++k)
       if (packed[row * packable_.size() + k] != 0)
         jpegs->add({slice_->row(slice, packable_[k], row), slice_->fields()[packable_[k]].bytes()},
-                   slice, part.slice.first + row);
+                   slice, part.row_of(row));
   jpegs->finish(slice, slice_->offset(jpegs_));
   return jpegs;
 }
@@ -264,7 +264,7 @@ void BatchForm::identify(std::byte* slice, std::uint64_t step, const PartInfo& p
   if (!digest_rows_) return;
   auto* const rows = reinterpret_cast<device::DigestRow*>(slice_->row(slice, *digest_rows_, 0));
   for (std::size_t i = 0; i < samples.size(); ++i)
-    rows[i] = {.step = step, .row = part.slice.first + i, .sample = samples[i]};
+    rows[i] = {.step = step, .row = part.row_of(i), .sample = samples[i]};
 }
 
 }  // namespace penstock::loader

@@ -331,6 +331,10 @@ std::shared_ptr<InFlight> Engine::lay_out(std::uint64_t step, DrawnStep& drawn) 
     const std::uint32_t part = replica - config_.topology.first_replica;
     if (part >= devices.size()) continue;
     info.parts.push_back({devices[part], replica, slice, own});
+    if (!drawn.rows.empty()) {
+      const auto begin = drawn.rows.begin() + static_cast<std::ptrdiff_t>(others + own);
+      info.parts.back().rows.assign(begin, begin + static_cast<std::ptrdiff_t>(slice.samples));
+    }
     own += slice.samples;
   }
   const auto first = drawn.ids.begin() + static_cast<std::ptrdiff_t>(others);

@@ -89,7 +89,7 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
                        const std::vector<WeightChange>& weights) {
   core::check_enums("loader", options);
   const InputContext& context = *options.context;
-  const Topology topology(*plan, context, options.mode, options.shards);
+  const Topology topology(*plan, options);
   const bool draws = options.on_fault == OnFault::replace || is_random(*plan);
   if (context.num_input_pipelines > 1 && draws && !plan->seed())
     throw std::invalid_argument(

@@ -281,6 +281,13 @@ RowAnswer read_answer(std::span<const std::byte> bytes, const RowPlace& place,
     const auto learned_bytes = std::as_bytes(std::span(learned));
     answer.findings.learned.assign(learned_bytes.begin(), learned_bytes.end());
   }
+  const auto check = [&](const Fault& fault) {
+    if (fault.row < place.first_row || fault.row - place.first_row >= place.rows)
+      throw Error(fmt::format("{}: a fault of row {}, and they are {}", kWhere, fault.row,
+                              describe(place)));
+  };
+  std::ranges::for_each(answer.findings.faults, check);
+  if (answer.findings.fatal) check(*answer.findings.fatal);
   for (const Replacement& replacement : answer.findings.replaced)
     if (replacement.row >= place.rows)
       throw Error(

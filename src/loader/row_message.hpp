@@ -33,7 +33,7 @@ struct RowSettings {
 struct RowPlace {
   std::uint64_t step = 0;
   std::uint64_t bucket = 0;     // whose batch it is
-  std::uint64_t first_row = 0;  // of the global batch
+  std::uint64_t first_row = 0;  // of the global batch, in the order of the replicas
   std::uint64_t rows = 0;
   std::uint64_t replica = 0;
 

@@ -34,10 +34,10 @@ Digest digest_of(const InFlight& batch, const TaskState& task, const RowRecipe& 
   const auto fields = recipe.branches.front().chain.fields();
   for (std::uint64_t k = 0; k < task.place.rows; ++k) {
     const std::uint64_t sample = task.first_sample + k;
-    RowHasher hasher(batch.info->step, task.place.first_row + k, batch.info->samples[sample]);
+    const std::uint64_t place = sample - part.first_sample;
+    RowHasher hasher(batch.info->step, part.row_of(place), batch.info->samples[sample]);
     for (std::size_t field = 0; field < fields.size(); ++field)
-      hasher.add(
-          {batch.layout->row(slice, field, sample - part.first_sample), fields[field].bytes()});
+      hasher.add({batch.layout->row(slice, field, place), fields[field].bytes()});
     sum += hasher.finish();
   }
   return sum;
@@ -52,6 +52,10 @@ void hand_in(InFlight& batch, const TaskState& task, const RowRecipe& recipe,
   const bool is_hashed =
       recipe.digest && batch.info->parts[task.part].device.kind == Device::Kind::host;
   const Digest digest = is_hashed ? digest_of(batch, task, recipe) : Digest{};
+  // The maker counts rows from the task's first one.
+  const PartInfo& part = batch.info->parts[task.part];
+  for (Fault& fault : findings.faults) fault.row = part.row_of(fault.row - part.slice.first);
+  if (findings.fatal) findings.fatal->row = part.row_of(findings.fatal->row - part.slice.first);
   const std::lock_guard lock(batch.mutex);
   batch.info->digest += digest;
   std::ranges::move(findings.faults, std::back_inserter(batch.info->faults));

@@ -185,7 +185,7 @@ void RowWorker::fill(InFlight& batch, Part part, std::uint64_t sample, ReadSampl
       .sample = sample,
       .part = static_cast<std::size_t>(part - batch.info->parts.begin()),
       .row = row,
-      .global_row = part->slice.first + row,
+      .global_row = part->row_of(row),
       .replica = part->replica,
       .is_hashed = recipe_->digest && part->device.kind == Device::Kind::host,
       .may_be_packed = !recipe_->packable.empty() && part->device.kind == Device::Kind::cuda};

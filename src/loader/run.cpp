@@ -403,11 +403,16 @@ std::vector<Fact> Run::facts() const {
 
 std::vector<Fact> Run::facts_locked() const {
   const std::string world = engine_->topology().describe();
+  // Also with one process, where it changes nothing: the others must say the same.
+  const std::string homes = options_.locality
+                                ? fmt::format(", with locality on the machines [{}]",
+                                              fmt::join(options_.context->machines, ", "))
+                                : "";
   return {{"the plan", identity()},
           {"the seed", std::to_string(engine_->config().seed)},
           {"the next step", std::to_string(progress_.step)},
           {"the number of input pipelines", std::to_string(options_.context->num_input_pipelines)},
-          {"the division of the data", world.empty() ? "by the batch" : world},
+          {"the division of the data", world.empty() ? "by the batch" + homes : world},
           {"the weighting of the mixture", text_of(weights_)},
           {"the version of the random numbers", std::to_string(kRandomVersion)}};
 }

@@ -13,16 +13,31 @@ namespace penstock {
 
 namespace loader {
 
+std::optional<std::uint64_t> PartInfo::sample_of(std::uint64_t row) const noexcept {
+  if (rows.empty()) {
+    if (row < slice.first || row - slice.first >= slice.samples) return std::nullopt;
+    return row - slice.first;
+  }
+  const auto found = std::ranges::lower_bound(rows, row);
+  if (found == rows.end() || *found != row) return std::nullopt;
+  return static_cast<std::uint64_t>(found - rows.begin());
+}
+
 std::vector<SampleId> StepInfo::original_samples(const PartInfo& part) const {
   const auto own = std::span(samples).subspan(part.first_sample, part.slice.samples);
   std::vector<SampleId> originals(own.begin(), own.end());
   for (const Fault& fault : faults)
-    if (fault.row >= part.slice.first && fault.row - part.slice.first < originals.size())
-      originals[fault.row - part.slice.first] = fault.sample;
+    if (const auto sample = part.sample_of(fault.row)) originals[*sample] = fault.sample;
   return originals;
 }
 
 namespace {
+
+std::vector<std::uint64_t> rows_of(const PartInfo& part) {
+  std::vector<std::uint64_t> rows(part.slice.samples);
+  for (std::uint64_t sample = 0; sample < rows.size(); ++sample) rows[sample] = part.row_of(sample);
+  return rows;
+}
 
 std::vector<RecordName> names_of(const std::vector<SourcePtr>* sources,
                                  std::span<const SampleId> samples) {
@@ -64,6 +79,10 @@ std::uint64_t DeviceBatch::size() const noexcept { return info_->parts[part_].sl
 std::span<const SampleId> DeviceBatch::samples() const noexcept {
   const loader::PartInfo& part = info_->parts[part_];
   return std::span(info_->samples).subspan(part.first_sample, part.slice.samples);
+}
+
+std::vector<std::uint64_t> DeviceBatch::row_numbers() const {
+  return loader::rows_of(info_->parts[part_]);
 }
 
 std::vector<SampleId> DeviceBatch::original_samples() const {
@@ -108,6 +127,12 @@ std::uint64_t Step::number() const noexcept { return info_->step; }
 std::uint32_t Step::epoch() const noexcept { return info_->epoch; }
 std::uint64_t Step::global_samples() const noexcept { return info_->global_samples; }
 std::span<const SampleId> Step::samples() const noexcept { return info_->samples; }
+std::vector<std::uint64_t> Step::row_numbers() const {
+  std::vector<std::uint64_t> all;
+  for (const loader::PartInfo& part : info_->parts)
+    std::ranges::copy(loader::rows_of(part), std::back_inserter(all));
+  return all;
+}
 std::vector<SampleId> Step::original_samples() const {
   std::vector<SampleId> all;
   for (const loader::PartInfo& part : info_->parts)

@@ -10,6 +10,7 @@ namespace penstock::loader {
 StepCursor::StepCursor(const plan::Plan& plan, std::uint64_t seed, const Topology& topology,
                        std::span<const order::MixWeights> weights, std::stop_token stop)
     : slicings_(topology.slicings),
+      locality_(topology.locality),
       is_stream_(plan.stream() != nullptr),
       first_group_(topology.group_of(topology.first_replica)),
       own_groups_(topology.group_of(topology.first_replica + topology.own_replicas - 1) + 1 -
@@ -37,7 +38,19 @@ std::optional<DrawnStep> StepCursor::draw(std::uint64_t step) {
   // has been drawn is left out: a batch that comes again is the same one.
   SampleId batch;
   if (batches_->read(0, step, 1, {&batch, 1}) == 0) return std::nullopt;
-  return buckets_ ? draw_of_bucket(step, batch) : draw_consecutive(step, batch);
+  std::optional<DrawnStep> drawn =
+      buckets_ ? draw_of_bucket(step, batch) : draw_consecutive(step, batch);
+  if (drawn && locality_) send_home(*drawn);
+  return drawn;
+}
+
+// Sorts the samples by the replicas that get them.
+void StepCursor::send_home(DrawnStep& drawn) const {
+  drawn.rows = locality_->rows(drawn.ids, drawn.slices);
+  std::vector<SampleId> ids;
+  ids.reserve(drawn.rows.size());
+  for (const std::uint64_t row : drawn.rows) ids.push_back(drawn.ids[row]);
+  drawn.ids = std::move(ids);
 }
 
 DrawnStep StepCursor::draw_of_bucket(std::uint64_t step, const SampleId& batch) {

@@ -30,6 +30,8 @@ struct DrawnStep {
   std::vector<batch::Slice> slices;
   std::uint32_t first_replica = 0;
   std::vector<SampleId> ids;
+  /// Of each of ids, which row it is, where rows go to their homes; else empty: the rows of the slices.
+  std::vector<std::uint64_t> rows;
 };
 
 /// Reads the orders of this process's groups; what the others have is only counted.
@@ -62,8 +64,10 @@ class StepCursor {
   [[nodiscard]] std::optional<DrawnStep> draw_consecutive(std::uint64_t step,
                                                           const SampleId& batch);
   [[nodiscard]] DrawnStep draw_of_bucket(std::uint64_t step, const SampleId& batch);
+  void send_home(DrawnStep& drawn) const;
 
   std::vector<batch::Slicing> slicings_;  // of a group
+  std::shared_ptr<const batch::Locality> locality_;
   bool is_stream_;
   std::uint32_t first_group_;
   std::uint32_t own_groups_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,16 @@ struct PartInfo {
   std::uint32_t replica = 0;
   batch::Slice slice;              // rows of the global batch
   std::uint64_t first_sample = 0;  // where its samples begin in StepInfo::samples
+  // Where rows go to their homes: which rows its samples are, ascending. Its slice then says only how many there are, and where
+  // they stand when all are sorted by their replicas.
+  std::vector<std::uint64_t> rows{};
+
+  /// Which row of the global batch a sample of this part is.
+  [[nodiscard]] std::uint64_t row_of(std::uint64_t sample) const noexcept {
+    return rows.empty() ? slice.first + sample : rows[sample];
+  }
+  /// Which of its samples a row of the global batch is; none where it is another part's.
+  [[nodiscard]] std::optional<std::uint64_t> sample_of(std::uint64_t row) const noexcept;
 };
 
 class BatchForm;

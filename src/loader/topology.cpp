@@ -15,6 +15,15 @@ std::uint32_t devices_of(const plan::Plan& plan) {
   return static_cast<std::uint32_t>(plan.devices().size());
 }
 
+void check_machines(const InputContext& context) {
+  const auto& machines = context.machines;
+  if (machines.empty() || machines.size() == context.num_input_pipelines) return;
+  throw std::invalid_argument(fmt::format(
+      "machines has the machine of each process, in the order of their ranks: expected {} numbers, "
+      "found {}",
+      context.num_input_pipelines, machines.size()));
+}
+
 std::uint32_t count_replicas(const plan::Plan& plan, const InputContext& context) {
   if (context.num_input_pipelines == 0 || context.input_pipeline_id >= context.num_input_pipelines)
     throw std::invalid_argument(
@@ -25,6 +34,7 @@ std::uint32_t count_replicas(const plan::Plan& plan, const InputContext& context
     throw std::invalid_argument(
         fmt::format("{} processes with {} devices each are more than {} replicas",
                     context.num_input_pipelines, devices_of(plan), kMostReplicas));
+  check_machines(context);
   const std::uint32_t replicas = context.num_input_pipelines * devices_of(plan);
   if (context.num_replicas_in_sync != 0 && context.num_replicas_in_sync != replicas)
     throw std::invalid_argument(fmt::format(
@@ -129,18 +139,51 @@ std::vector<batch::Slicing> slice_batches(const plan::Plan& plan, std::uint32_t 
   return {slice_group(plan, replicas, groups)};
 }
 
+// Null where all replicas are on one machine: all rows are at home, wherever they go.
+std::shared_ptr<const batch::Locality> make_locality(const plan::Plan& plan,
+                                                     const LoaderOptions& options) {
+  if (!options.locality) return nullptr;
+  const auto refuse = [](const char* option, const char* found, const char* needed) {
+    throw std::invalid_argument(
+        fmt::format("locality sends the rows of a global batch to the machines that are their "
+                    "homes, which needs the {} {}, and here it is {}: choose {}, or leave locality "
+                    "out",
+                    option, needed, found, needed));
+  };
+  if (options.mode != InputMode::one)
+    refuse("mode", name_of(options.mode), name_of(InputMode::one));
+  if (const Split split = plan.prefetch().split; split != Split::scatter)
+    refuse("split", name_of(split), name_of(Split::scatter));
+  const InputContext& context = *options.context;
+  if (context.num_input_pipelines == 1) return nullptr;
+  if (context.machines.empty())
+    throw std::invalid_argument(fmt::format(
+        "locality: the launcher does not say which of the {} processes are on which machine: give "
+        "the context with machines, a number for the machine of each process in the order of their "
+        "ranks, such as [0, 0, 1, 1], the same list in all processes; or, with srun, "
+        "--ntasks-per-node",
+        context.num_input_pipelines));
+  if (std::ranges::count(context.machines, context.machines.front()) ==
+      static_cast<std::ptrdiff_t>(context.machines.size()))
+    return nullptr;
+  std::vector<std::uint64_t> of_replicas;
+  for (const std::uint64_t machine : context.machines)
+    of_replicas.insert(of_replicas.end(), devices_of(plan), machine);
+  return std::make_shared<const batch::Locality>(of_replicas);
+}
+
 }  // namespace
 
-Topology::Topology(const plan::Plan& plan, const InputContext& context, InputMode mode,
-                   ShardPolicy policy)
-    : replicas(count_replicas(plan, context)),
-      groups(count_groups(plan, context, mode, policy, replicas)),
-      first_replica(context.input_pipeline_id * devices_of(plan)),
+Topology::Topology(const plan::Plan& plan, const LoaderOptions& options)
+    : replicas(count_replicas(plan, *options.context)),
+      groups(count_groups(plan, *options.context, options.mode, options.shards, replicas)),
+      first_replica(options.context->input_pipeline_id * devices_of(plan)),
       own_replicas(devices_of(plan)),
-      shards(policy),
-      slicings(slice_batches(plan, replicas, groups)) {
-  refuse_positions(plan, policy, groups);
-  refuse_sharding_twice(plan, context, policy);
+      shards(options.shards),
+      slicings(slice_batches(plan, replicas, groups)),
+      locality(make_locality(plan, options)) {
+  refuse_positions(plan, shards, groups);
+  refuse_sharding_twice(plan, *options.context, shards);
 }
 
 std::string Topology::describe() const {

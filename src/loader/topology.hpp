@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <penstock/plan/options.hpp>
 
+#include "src/batch/locality.hpp"
 #include "src/batch/slicing.hpp"
 #include "src/plan/plan.hpp"
 
@@ -23,9 +25,13 @@ struct Topology {
   ShardPolicy shards = ShardPolicy::data;
   // Of a group's share over the replicas of the group; one for each bucket.
   std::vector<batch::Slicing> slicings;
+  // Where rows go to their homes, which are on several machines; there is one group then.
+  std::shared_ptr<const batch::Locality> locality;
 
+  /// `options.context` is set.
+  ///
   /// Errors  std::invalid_argument  the options contradict each other, the plan, or the batch
-  Topology(const plan::Plan& plan, const InputContext& context, InputMode mode, ShardPolicy shards);
+  Topology(const plan::Plan& plan, const LoaderOptions& options);
 
   [[nodiscard]] std::uint32_t replicas_per_group() const noexcept { return replicas / groups; }
   [[nodiscard]] std::uint32_t group_of(std::uint32_t replica) const noexcept {

@@ -72,6 +72,24 @@ std::string table(const Dataset& dataset, int devices, const PrefetchOptions& op
   return table(std::move(loaders), columns, name, limit);
 }
 
+// A process on each machine.
+std::string at_home(const std::vector<std::uint64_t>& machines) {
+  std::vector<Loader> loaders;
+  std::vector<std::string> columns;
+  for (std::uint32_t id = 0; id < machines.size(); ++id) {
+    const InputContext context{.num_input_pipelines = static_cast<std::uint32_t>(machines.size()),
+                               .input_pipeline_id = id,
+                               .machines = machines};
+    loaders.push_back(ten()
+                          .shuffle({.seed = 7})
+                          .repeat(2)
+                          .batch(6)
+                          .loader({.context = context, .locality = true}));
+    columns.push_back(fmt::format("machine {}", machines[id]));
+  }
+  return table(std::move(loaders), columns, with_epoch);
+}
+
 std::string processes(const Dataset& dataset, InputMode mode) {
   std::vector<Loader> loaders;
   for (std::uint32_t id = 0; id < 2; ++id)
@@ -100,6 +118,7 @@ std::map<std::string, std::string> all_tables() {
       {"shard_early", table(ten().batch(4), 2, {.split = Split::shard_early})},
       {"uneven", table(Dataset(fake(28)).batch(7, {.uneven = true}), 4)},
       {"processes", processes(ten().seed(7).batch(4), InputMode::one)},
+      {"locality", at_home({0, 1, 2})},
       {"per_worker", processes(ten().seed(7).batch(4), InputMode::per_worker)},
       {"shuffle", table(ten().shuffle({.seed = 7}).repeat(2).batch(4), 2, {}, with_epoch)},
       {"repeat_after_batch",

@@ -136,6 +136,20 @@ TEST_F(CudaDigestGpu, IsTheHostsWithEveryRemainder) {
                      {.digest = true});
 }
 
+TEST_F(CudaDigestGpu, IsTheHostsWithLocality) {
+  const Dataset batches =
+      pictures({3, 50}).shuffle().batch(20, {.uneven = true}).transform_on_device({.flip = 0.5});
+  for (std::uint32_t id = 0; id < 3; ++id) {
+    const InputContext context{
+        .num_input_pipelines = 3, .input_pipeline_id = id, .machines = {0, 1, 1}};
+    expect_the_hosts(batches, {.on_fault = OnFault::mask,
+                               .context = context,
+                               .locality = true,
+                               .digest = true,
+                               .digest_transformed = true});
+  }
+}
+
 TEST_F(CudaDigestGpu, IsTheHostsWithEverySplit) {
   for (const Split split : {Split::scatter, Split::round_robin, Split::shard_early})
     for (const Remainder remainder : {Remainder::keep, Remainder::pad})

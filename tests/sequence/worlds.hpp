@@ -27,8 +27,8 @@ inline std::string file_of(const std::vector<Text>& texts) {
   return bytes;
 }
 
-/// The batches of `plan`, which may be uneven, are those of its text on 1 to 7 processes of 1 to 3 devices, resumed at every
-/// step, and asked for one by one.
+/// The batches of `plan`, which may be uneven, are those of its text on 1 to 7 processes of 1 to 3 devices, with locality or
+/// without, resumed at every step, and asked for one by one.
 inline void expect_the_same_on_any_world_and_resumed(const Dataset& plan, std::mt19937_64& random) {
   const Dataset again = Dataset::from_json(plan.to_json());
   EXPECT_EQ(again.describe(), plan.describe());
@@ -47,10 +47,17 @@ inline void expect_the_same_on_any_world_and_resumed(const Dataset& plan, std::m
   EXPECT_EQ(steps.size(), plan.size());
   const auto processes = static_cast<std::uint32_t>(1 + random() % 7);
   const auto devices = static_cast<int>(1 + random() % 3);
+  std::mt19937_64 at_home(steps.size() * 31 + processes);
+  std::vector<std::uint64_t> machines(processes);
+  for (std::uint64_t& machine : machines) machine = at_home() % 3;
+  const bool locality = at_home() % 2 == 0;
   Digest sum;
   for (std::uint32_t process = 0; process < processes; ++process) {
     Loader part = again.prefetch_to_devices(host_devices(devices))
-                      .loader({.context = InputContext{processes, process},
+                      .loader({.context = InputContext{.num_input_pipelines = processes,
+                                                       .input_pipeline_id = process,
+                                                       .machines = machines},
+                               .locality = locality,
                                .digest = true,
                                .threads = static_cast<int>(1 + random() % 3)});
     std::size_t count = 0;

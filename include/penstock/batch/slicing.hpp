@@ -23,7 +23,7 @@ struct EnumNames<Remainder> {
 
 /// How a global batch reaches the replicas.
 enum class Split : std::uint8_t {
-  scatter,      ///< replica r gets the contiguous slice r of each global batch
+  scatter,      ///< replica r gets the contiguous slice r of each batch; with locality, other rows
   round_robin,  ///< batches of global_batch / R; batch k goes to replica k mod R
   shard_early,  ///< each replica r has its own order of the samples i with i mod R == r
 };

@@ -212,6 +212,8 @@ class DeviceBatch {
   [[nodiscard]] std::uint64_t size() const noexcept;
   /// Sample IDs of the rows, in order; shorter than size() when the batch was padded.
   [[nodiscard]] std::span<const SampleId> samples() const noexcept;
+  /// Which rows of the global batch these samples are, ascending: one after another, but with LoaderOptions::locality.
+  [[nodiscard]] std::vector<std::uint64_t> row_numbers() const;
   /// The same as they were drawn: where another sample stands in a bad one's place (OnFault::replace), the bad one.
   [[nodiscard]] std::vector<SampleId> original_samples() const;
   /// What the records of samples() are called and where they are stored, computed now: nothing is read. A row that is masked
@@ -270,9 +272,11 @@ class Step {
   [[nodiscard]] std::uint32_t epoch() const noexcept;
   /// Samples in the global batch, over all processes.
   [[nodiscard]] std::uint64_t global_samples() const noexcept;
-  /// This process's samples, in row order over its parts.
+  /// This process's samples, in the order of its parts and their rows.
   [[nodiscard]] std::span<const SampleId> samples() const noexcept;
-  /// As in DeviceBatch, of all parts, in row order over them.
+  /// Which rows of the global batch these samples are, as in DeviceBatch.
+  [[nodiscard]] std::vector<std::uint64_t> row_numbers() const;
+  /// As in DeviceBatch, of all parts, in their order.
   [[nodiscard]] std::vector<SampleId> original_samples() const;
   [[nodiscard]] std::vector<RecordName> names() const;
   [[nodiscard]] std::vector<RecordName> original_names() const;

@@ -52,7 +52,7 @@ class RowTask {
 
   [[nodiscard]] std::uint64_t step() const noexcept;
   [[nodiscard]] std::uint32_t replica() const noexcept;
-  /// Of the global batch.
+  /// Of the global batch; with LoaderOptions::locality it counts rows in the order of the replicas that get them.
   [[nodiscard]] std::uint64_t first_row() const noexcept;
   [[nodiscard]] std::uint64_t rows() const noexcept;
   /// About what RowMaker::make will return.

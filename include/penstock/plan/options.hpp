@@ -222,8 +222,13 @@ struct InputContext {
   std::uint32_t input_pipeline_id = 0;    ///< which of them this one is, from 0
   /// devices of all processes; 0: num_input_pipelines times this process's devices
   std::uint32_t num_replicas_in_sync = 0;
+  /// for LoaderOptions::locality: the machine of each process, in the order of their ids, the same list in all of them. Any
+  /// numbers do that stay with the machines when the program is started again, with other machines or fewer: a machine with
+  /// another number has other rows than those that its cache keeps
+  std::vector<std::uint64_t> machines{};
 
-  /// As torchrun, mpirun or srun started this process; one pipeline where none of them did.
+  /// As torchrun, mpirun or srun started this process; one pipeline where none of them did. The machines are numbered from 0,
+  /// where the launcher says that each has equally many processes, with ranks one after another; else there are none here.
   ///
   /// Errors  Error  the launchers' variables contradict each other
   [[nodiscard]] static InputContext from(const Launch& launch = Launch::from_environment());
@@ -239,6 +244,7 @@ void visit_fields(Visitor& visit, InputContext& context) {
   visit("num_input_pipelines", context.num_input_pipelines);
   visit("input_pipeline_id", context.input_pipeline_id);
   visit("num_replicas_in_sync", context.num_replicas_in_sync);
+  visit("machines", context.machines);
 }
 
 /// Which replicas share one order of the samples.
@@ -287,6 +293,11 @@ struct LoaderOptions {
   /// Error in each that names both. It is called on the consumer's thread, once in every process
   Exchange exchange{};
   ShardPolicy shards = ShardPolicy::data;  ///< which samples a separate order covers
+  /// whether rows of a global batch go to replicas on the machines that are the homes of their samples, as many as leave each
+  /// replica its number of rows. So n machines whose caches of objects hold 1/n of the data each fetch little of it a second
+  /// time. The batches, their row numbers, digests and states are those without it; only which replica gets which row differs.
+  /// Needs the mode `one` and the split scatter, and with several processes InputContext::machines
+  bool locality = false;
   /// whether a digest of all fields of the samples is summed, before device transforms (Loader::digest). It costs a hash of
   /// every byte: on the CPU for host devices; on CUDA devices by a kernel behind the copy, of what has arrived there
   bool digest = false;
@@ -323,6 +334,7 @@ void visit_fields(Visitor& visit, LoaderOptions& options) {
   visit("context", options.context);
   visit("mode", options.mode);
   visit("shards", options.shards);
+  visit("locality", options.locality);
   visit("digest", options.digest);
   visit("digest_transformed", options.digest_transformed);
   visit.speed("decode_on_gpu", options.decode_on_gpu);
