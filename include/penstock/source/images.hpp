@@ -61,7 +61,12 @@ namespace source {
 /// Records are numbered in the order of the bytes of their paths relative to `folder`, independent of the locale and of
 /// the order in which the file system lists them. The fingerprint covers the count, these paths and the labels, but
 /// neither the sizes and contents of the files, since no file is opened for it, nor the name of `folder`, which may move.
-/// A record's key is its path relative to `folder`; its size comes from one stat, if that succeeds. From 100,000 local files on, the listing is kept in `listings` of the cache folder ($PENSTOCK_CACHE, else $XDG_CACHE_HOME/penstock, else ~/.cache/penstock): all processes of a machine map it, so that one of them lists, and the next opening only asks for the time of each folder. Folders whose times have changed are listed again. It is not kept with `sniff`, nor of file systems that are not known to set a folder's times, such as FUSE.
+/// A record's key is its path relative to `folder`; its size comes from one stat, if that succeeds.
+///
+/// From 100,000 local files on, the listing is kept in `listings` of the cache folder ($PENSTOCK_CACHE, else
+/// $XDG_CACHE_HOME/penstock, else ~/.cache/penstock). All processes of a machine map it: one of them lists, and the next
+/// opening only asks for the times of the folders, and lists those again that have changed. It is not kept with `sniff`, nor
+/// of file systems that are not known to set a folder's times, such as FUSE.
 ///
 /// With "s3://bucket/prefix" the images are the objects below that prefix, with slashes between folders; the fingerprint
 /// is that of a local copy. The listing gives their sizes and versions, which are kept in 16 bytes for each: an object
