@@ -51,5 +51,6 @@
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/process.hpp>
+#include <penstock/core/progress.hpp>
 #include <penstock/core/description.hpp>
 // clang-format on

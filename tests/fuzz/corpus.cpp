@@ -16,6 +16,7 @@
 #include <penstock/penstock.hpp>
 
 #include "src/loader/row_message.hpp"
+#include "src/source/folder/listing.hpp"
 #include "src/source/stream/queue_protocol.hpp"
 #include "src/storage/cache_entry.hpp"
 #include "tests/fuzz/cache_entry.hpp"
@@ -307,6 +308,19 @@ void write_files(const std::filesystem::path& folder, const MemoryJpegIndex& ind
   PrepareReport report{.samples = 3, .kept = {{"bad", 1}}, .listed = {"a: left out"}};
   write_text(folder / "report", '\x04' + report.to_json());
   write_text(folder / "digest", '\x05' + Digest{}.to_string());
+  {
+    const TemporaryFolder data;
+    const TemporaryFolder cache;
+    for (const char* name : {"a/1.jpg", "a/b/2.jpg", "c/3.jpg", "c/x.txt"}) data.write(name);
+    (void)source::list_files(data.path(),
+                             {.endings = {".jpg"},
+                              .keep_from = 1,
+                              .cache = cache.path(),
+                              .settled_after = std::chrono::seconds(0)},
+                             storage::Storage());
+    for (const auto& entry : std::filesystem::directory_iterator(cache / "listings"))
+      write_text(folder / "listing", '\x06' + text_of(entry.path()));
+  }
 }
 
 void write_texts(const std::filesystem::path& folder) {

@@ -1,6 +1,8 @@
-// Files that lie beside the data, from anywhere: JPEG indices, one that processes share, shards' indexes, labels, and what penstock-prepare
-// recorded. The first byte says which.
+// Files that lie beside the data, from anywhere: JPEG indices, one that processes share, shards' indexes, labels, what penstock-prepare
+// recorded, and listings of folders. The first byte says which.
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -25,6 +27,9 @@
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/prepare/prepare.hpp>
 
+#include "src/source/folder/file_list.hpp"
+#include "src/source/folder/folder_walk.hpp"
+#include "src/source/folder/kept_listing.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/shards/shard_index.hpp"
 #include "tests/source/files.hpp"
@@ -119,6 +124,51 @@ void read_labels(std::span<const std::byte> bytes) {
                               [](std::int64_t label) { return label >= 0 && label < 3; }));
 }
 
+// With hashes that fit, and with the times of a folder, which is listed again with it.
+void read_listing(std::span<std::byte> bytes) {
+  static const test::TemporaryFolder kFolder;
+  static const storage::Storage kStorage;
+  static const source::ListOptions kOptions = [] {
+    for (const char* name : {"a/1.jpg", "a/b/2.jpg", "c/3.jpg"}) kFolder.write(name);
+    return source::ListOptions{.endings = {".jpg"}, .settled_after = std::chrono::seconds(0)};
+  }();
+  static const source::FileList kList = source::list_files(kFolder.path(), kOptions, kStorage);
+  constexpr std::size_t kHead = 136;
+  constexpr std::size_t kBodyHashAt = 32;
+  constexpr std::size_t kColumnsAt = 40;
+  constexpr std::size_t kFolderColumn = 9;
+  if (bytes.size() >= kHead) {
+    std::array<std::uint64_t, kFolderColumn + 1> columns{};
+    std::memcpy(columns.data(), bytes.data() + kColumnsAt, sizeof columns);
+    std::size_t at = kHead;
+    for (std::size_t column = 0; column < kFolderColumn && at < bytes.size(); ++column)
+      at += std::min<std::uint64_t>((columns[column] + 7) / 8 * 8, bytes.size());
+    for (std::size_t folder = 0; folder < kList.kept_folders().size(); ++folder) {
+      const source::FolderTimes& times = kList.kept_folders()[folder].times;
+      put_number(bytes, at + folder * sizeof(source::KeptFolder),
+                 static_cast<std::uint64_t>(times.modified_ns));
+      put_number(bytes, at + folder * sizeof(source::KeptFolder) + 8,
+                 static_cast<std::uint64_t>(times.changed_ns));
+    }
+    const auto body = bytes.subspan(kHead);
+    put_number(bytes, kBodyHashAt, XXH3_64bits(body.data(), body.size()));
+    put_number(bytes, kHead - 8, XXH3_64bits(bytes.data(), kHead - 8));
+  }
+  const auto list = source::FileList::read(storage::map_file(file_of(bytes)));
+  if (!list) return;
+  constexpr std::uint64_t kMost = 200;
+  for (std::uint64_t k = 0; k < std::min(list->size(), kMost); ++k) {
+    const std::uint64_t file = k % 2 == 0 ? k : list->size() - k;
+    require(list->path(file).size() <= bytes.size());
+    require(*(*list)[file].label >= 0);
+  }
+  (void)list->hash();
+  for (std::size_t folder = 0; folder < list->folders(); ++folder)
+    require(list->folder_path(folder).size() + list->names_of(folder).size() <= bytes.size());
+  (void)source::is_unchanged(kFolder.path(), *list);
+  (void)source::walk_folders(kFolder.path(), kOptions, kStorage, &*list, [](std::uint64_t) {});
+}
+
 void read_report(const std::string& text) {
   const PrepareReport report = PrepareReport::from_json(text);
   const std::string written = report.to_json();
@@ -138,7 +188,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> bytes(begin, begin + size - 1);
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   try {
-    switch (data[0] % 6) {
+    switch (data[0] % 7) {
       case 0:
         read_jpeg_indices(bytes);
         break;
@@ -154,8 +204,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 4:
         read_report(text);
         break;
-      default:
+      case 5:
         read_digest(text);
+        break;
+      default:
+        read_listing(bytes);
     }
   } catch (const Error&) {  // it says what is wrong
   } catch (const std::invalid_argument&) {

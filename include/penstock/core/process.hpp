@@ -78,9 +78,9 @@ void require_agreement(const Exchange& exchange, const std::vector<Fact>& facts)
 
 /// Calls `work` on this thread. Once `stop` is requested, the waits of this library inside `work` end with an Error: for an answer
 /// of S3, before another attempt, for a `credential_process`, for shards that are indexed (between two of them), in image_sizes
-/// (between two images), in preparing (between two samples), in synthetic_images, and in Loader::batch_at. The listing of a
-/// local folder and the read of a local file go on. Loader::next() is not affected, nor is a call that is given a stop token of
-/// its own.
+/// (between two images), in preparing (between two samples), in synthetic_images, and in Loader::batch_at. So does the
+/// listing of a folder. The read of a local file goes on. Loader::next() is not affected, nor is a call that is given a stop
+/// token of its own.
 ///
 /// Threads  counts for this thread, and for those that the library starts for `work`
 /// Errors  what `work` throws

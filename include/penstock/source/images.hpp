@@ -63,13 +63,18 @@ namespace source {
 /// neither the sizes and contents of the files, since no file is opened for it, nor the name of `folder`, which may move.
 /// A record's key is its path relative to `folder`; its size comes from one stat, if that succeeds.
 ///
+/// From 100,000 local files on, the listing is kept in `listings` of the cache folder ($PENSTOCK_CACHE, else
+/// $XDG_CACHE_HOME/penstock, else ~/.cache/penstock). All processes of a machine map it: one of them lists, and the next
+/// opening only asks for the times of the folders, and lists those again that have changed. It is not kept with `sniff`, nor
+/// of file systems that are not known to set a folder's times, such as FUSE.
+///
 /// With "s3://bucket/prefix" the images are the objects below that prefix, with slashes between folders; the fingerprint
 /// is that of a local copy. The listing gives their sizes and versions, which are kept in 16 bytes for each: an object
 /// that is replaced later is a fault. With "hf://datasets/owner/name@revision/path" they are files of a data set of the
 /// Hugging Face Hub, at the commit that the revision is when it is opened.
 ///
 /// Shapes  image u8 [?] (the file's bytes), label i64 [].
-/// Units   the listing takes the bytes of the files' names and 12 more for each file
+/// Units   the listing takes the bytes of the files' names and 2 more for each file; one that is kept, a file of that size
 /// Errors  std::invalid_argument  no folder or no extension was passed; max_file_bytes = 0; two equal names in classes, or
 ///                                classes for a flat folder without labels
 ///         Error                  a folder is missing, cannot be listed, has no image, or has images both directly and in
@@ -136,7 +141,7 @@ namespace source {
 /// all the paths and labels in it, 38 MB for a million ImageNet-like ones; a state has the fingerprint only.
 ///
 /// Shapes  `field` u8 [?] (the file's bytes), label i64 [].
-/// Units   12 bytes and its name for each file, 8 where there are labels, and some 40 and its path for each folder
+/// Units   its name and 2 bytes for each file, 20 for each run of files of one folder, 8 a file where there are labels
 /// Errors  std::invalid_argument  no paths; a path that is empty or ends with a slash; some that are objects and some that are
 ///                                not; with `root`, one that is absolute; another number of labels than paths; a label that is
 ///                                none of `classes`, or classes without labels; the field's name is empty or "label"

@@ -62,18 +62,18 @@ class ImageFolder final : public Source {
 
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(kFields);
-    record.set(kLabel, reinterpret_cast<const std::byte*>(label_of(number)), DType::i64, Shape{});
+    const source::FileList::File file = files_[number];
+    record.set(kLabel, reinterpret_cast<const std::byte*>(label_of(number, file)), DType::i64,
+               Shape{});
     if (!record.is_wanted(kImage)) return {};
-    const source::FileList::Folder& folder = files_.folder(number);
-    const std::string_view name = files_.name(number);
     std::array<char, PATH_MAX> path;
-    if (root_.size() + folder.path.size() + name.size() >= path.size()) {
+    if (root_.size() + file.folder.size() + file.name.size() >= path.size()) {
       return Fault{.reason = "cannot open: " + storage::errno_text(ENAMETOOLONG),
                    .file = location(number)};
     }
     char* end = std::copy(root_.begin(), root_.end(), path.data());
-    end = std::copy(folder.path.begin(), folder.path.end(), end);
-    *std::copy(name.begin(), name.end(), end) = '\0';
+    end = std::copy(file.folder.begin(), file.folder.end(), end);
+    *std::copy(file.name.begin(), file.name.end(), end) = '\0';
 
     const storage::FileStamp* stamp = files_.stamp(number);
     std::optional<storage::FileStamp> found;
@@ -95,12 +95,10 @@ class ImageFolder final : public Source {
     return {};
   }
 
-  std::string location(std::uint64_t number) const override {
-    return root_ + files_.folder(number).path + std::string(files_.name(number));
-  }
+  std::string location(std::uint64_t number) const override { return root_ + files_.path(number); }
 
   std::optional<std::int64_t> label(std::uint64_t number) const override {
-    return *label_of(number);
+    return *label_of(number, files_[number]);
   }
 
   RecordName name(std::uint64_t number) const override {
@@ -110,7 +108,7 @@ class ImageFolder final : public Source {
 
   RecordInfo info(std::uint64_t number) const override {
     RecordInfo info{.key = location(number).substr(root_.size()),
-                    .label = *label_of(number),
+                    .label = *label_of(number, files_[number]),
                     .bytes = std::nullopt};
     if (const storage::FileStamp* const stamp = files_.stamp(number)) {
       info.bytes = stamp->bytes;
@@ -156,8 +154,9 @@ class ImageFolder final : public Source {
     return first_versions_[number].compare_exchange_strong(first, stamp.version) ||
            first == stamp.version;
   }
-  const std::int64_t* label_of(std::uint64_t number) const noexcept {
-    return labels_.of_file.empty() ? &files_.folder(number).label : &labels_.of_file[number];
+  const std::int64_t* label_of(std::uint64_t number,
+                               const source::FileList::File& file) const noexcept {
+    return labels_.of_file.empty() ? file.label : &labels_.of_file[number];
   }
 
   // Made when it is asked for: it has all the paths.
@@ -170,8 +169,7 @@ class ImageFolder final : public Source {
                          .storage = storage_options_};
     std::vector<std::string> paths;
     paths.reserve(size());
-    for (std::uint64_t number = 0; number < size(); ++number)
-      paths.push_back(files_.folder(number).path + std::string(files_.name(number)));
+    for (std::uint64_t number = 0; number < size(); ++number) paths.push_back(files_.path(number));
     return source::describe_files(std::move(paths), std::move(options));
   }
 

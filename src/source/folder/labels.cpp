@@ -159,7 +159,7 @@ class LabelReader {
     if (found != images_.size()) return found;
     const std::string stem = std::string(path) + '.';
     for (std::uint64_t file = first_from(stem); file < images_.size(); ++file) {
-      const std::string whole = images_.folder(file).path + std::string(images_.name(file));
+      const std::string whole = images_.path(file);
       if (!whole.starts_with(stem)) break;
       if (whole.find_first_of("./", stem.size()) != whole.npos) continue;
       if (found != images_.size())
@@ -171,9 +171,7 @@ class LabelReader {
     return found;
   }
 
-  std::string path_of(std::uint64_t file) const {
-    return core::printable(images_.folder(file).path + std::string(images_.name(file)));
-  }
+  std::string path_of(std::uint64_t file) const { return core::printable(images_.path(file)); }
 
   std::string describe_unknown(std::string_view name, bool is_first) const {
     const std::string_view first = trimmed(name.substr(0, name.find_first_of(",\t;|")));

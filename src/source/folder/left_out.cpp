@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -27,6 +28,7 @@ namespace {
 
 // What is longer is no ending, but a name with a dot in it.
 constexpr std::size_t kLongestEnding = 16;
+constexpr std::size_t kMostKinds = 1000;  // enough to describe a folder; bounds the memory
 
 std::string_view ending_of(std::string_view name) noexcept {
   const std::size_t dot = name.rfind('.');
@@ -63,13 +65,23 @@ Result<std::span<const std::byte>> read_head(const storage::Storage& storage,
 
 void LeftOutCounts::add_file(std::string_view name) {
   ++files_;
-  constexpr std::size_t kKinds = 1000;  // enough to describe a folder; bounds the memory
   const std::string_view ending = ending_of(name);
   const auto found = endings_.find(ending);
   if (found != endings_.end())
     ++found->second;
-  else if (endings_.size() < kKinds)
+  else if (endings_.size() < kMostKinds)
     endings_.emplace(ending, 1);
+}
+
+void LeftOutCounts::add(const LeftOutCounts& others) {
+  files_ += others.files_;
+  hidden_ += others.hidden_;
+  links_ += others.links_;
+  for (const auto& [ending, count] : others.endings_)
+    if (const auto found = endings_.find(ending); found != endings_.end())
+      found->second += count;
+    else if (endings_.size() < kMostKinds)
+      endings_.emplace(ending, count);
 }
 
 std::string LeftOutCounts::endings() const {
@@ -101,6 +113,55 @@ void LeftOut::add_file(std::string_view folder, std::string_view name,
   if (examples.size() < kExamples)
     examples.push_back({std::string(folder) + std::string(name),
                         stamp != nullptr ? std::optional(*stamp) : std::nullopt});
+}
+
+void LeftOut::add(const LeftOut& others) {
+  counts.add(others.counts);
+  for (const Example& example : others.examples)
+    if (examples.size() < kExamples) examples.push_back(example);
+}
+
+void LeftOut::append_to(std::string& texts) const {
+  const auto put = [&](std::string_view text) { (texts += text) += '\0'; };
+  for (const std::uint64_t number :
+       {counts.files_, counts.hidden_, counts.links_, std::uint64_t{counts.endings_.size()}})
+    put(std::to_string(number));
+  for (const auto& [ending, count] : counts.endings_) {
+    put(ending);
+    put(std::to_string(count));
+  }
+  for (const Example& example : examples) put(example.path);
+}
+
+std::optional<LeftOut> LeftOut::read(std::string_view texts) {
+  bool is_whole = true;
+  const auto take = [&]() -> std::string_view {
+    const std::size_t end = texts.find('\0');
+    is_whole = is_whole && end != texts.npos;
+    if (!is_whole) return {};
+    const std::string_view text = texts.substr(0, end);
+    texts.remove_prefix(end + 1);
+    return text;
+  };
+  const auto take_number = [&] {
+    const std::string_view text = take();
+    std::uint64_t number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    is_whole = is_whole && read.ec == std::errc() && read.ptr == text.data() + text.size();
+    return number;
+  };
+  LeftOut left_out;
+  left_out.counts.files_ = take_number();
+  left_out.counts.hidden_ = take_number();
+  left_out.counts.links_ = take_number();
+  for (std::uint64_t kinds = take_number(); is_whole && kinds > 0; --kinds) {
+    const std::string_view ending = take();
+    left_out.counts.endings_.emplace(ending, take_number());
+  }
+  while (is_whole && !texts.empty() && left_out.examples.size() < kExamples)
+    left_out.examples.push_back({.path = std::string(take()), .stamp = std::nullopt});
+  if (!is_whole || !texts.empty()) return std::nullopt;
+  return left_out;
 }
 
 bool begins_as_image(const storage::Storage& storage, const std::string& path,

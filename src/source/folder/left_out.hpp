@@ -23,6 +23,7 @@ class LeftOutCounts {
   void add_file(std::string_view name);
   void add_hidden() noexcept { ++hidden_; }
   void add_link() noexcept { ++links_; }
+  void add(const LeftOutCounts& others);
   void clear() { *this = {}; }
 
   [[nodiscard]] std::uint64_t files() const noexcept { return files_; }
@@ -33,6 +34,7 @@ class LeftOutCounts {
   [[nodiscard]] std::string text() const;
 
  private:
+  friend struct LeftOut;
   std::map<std::string, std::uint64_t, std::less<>> endings_;
   std::uint64_t files_ = 0;
   std::uint64_t hidden_ = 0;  // names that begin with a dot
@@ -50,6 +52,11 @@ struct LeftOut {
   std::vector<Example> examples;  ///< the first files
 
   void add_file(std::string_view folder, std::string_view name, const storage::FileStamp* stamp);
+  void add(const LeftOut& others);
+  /// Texts with a zero behind each, of what a folder of files has.
+  void append_to(std::string& texts) const;
+  /// What append_to() wrote; nothing if it is damaged.
+  [[nodiscard]] static std::optional<LeftOut> read(std::string_view texts);
 };
 
 /// Whether a file begins as an image that is decoded.

@@ -13,11 +13,9 @@
 #include <set>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,10 +23,12 @@
 #include <penstock/core/process.hpp>
 #include <penstock/core/random.hpp>
 
+#include "src/core/progress.hpp"
 #include "src/source/in_parallel.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/storage/default_cache.hpp"
 #include "src/storage/local/file.hpp"
+#include "src/storage/local/file_lock.hpp"
 #include "src/storage/retry.hpp"
 
 namespace penstock::source {
@@ -81,36 +81,8 @@ std::size_t index_threads(const IndexOptions& options) {
                                                       : std::max(kAtLeast, default_threads()));
 }
 
-// The exclusive right to index a shard, among processes and threads. It is the shard itself that is
-// locked: no lock file is left in the data's folder, and none need be made where nothing can be.
-class ShardLock {
- public:
-  explicit ShardLock(int file) noexcept : file_(file) {}
-  ShardLock(const ShardLock&) = delete;
-  ShardLock& operator=(const ShardLock&) = delete;
-  // Explicitly, since a forked child may still hold the descriptor.
-  ~ShardLock() {
-    if (held_) ::flock(file_, LOCK_UN);
-  }
-
-  // False while another holds it; true also where the file system has no such locks.
-  [[nodiscard]] bool take() noexcept {
-    held_ = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
-    return held_ || errno != EWOULDBLOCK;
-  }
-  // Waits, but not forever: the process that holds it may have been stopped. Two that scan the same
-  // shard do no harm.
-  void take_or_wait() noexcept {
-    constexpr int kTries = 6000;
-    for (int i = 0; i < kTries && !take(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-  }
-
- private:
-  int file_;
-  bool held_ = false;
-};
+// How long another process may take to index a shard before this one does it, too.
+constexpr std::chrono::minutes kLongestWait{1};
 
 class IndexOpener {
  public:
@@ -131,11 +103,16 @@ class IndexOpener {
 
   std::vector<ShardIndex> run() {
     const std::size_t threads = index_threads(options_);
-    in_parallel(shards_.size(), threads, [this](std::size_t shard) { open(shard, false); });
+    core::ProgressCounter progress("indexing shards", "shards", shards_.size());
+    const auto look = [&](std::size_t shard, bool wait) {
+      open(shard, wait);
+      if (found_[shard]) progress.add(1);
+    };
+    in_parallel(shards_.size(), threads, [&](std::size_t shard) { look(shard, false); });
     // Those that others were indexing; most are there by now.
     if (!std::ranges::all_of(found_, [](const auto& index) { return index.has_value(); })) {
-      in_parallel(shards_.size(), threads, [this](std::size_t shard) {
-        if (!found_[shard]) open(shard, true);
+      in_parallel(shards_.size(), threads, [&](std::size_t shard) {
+        if (!found_[shard]) look(shard, true);
       });
     }
     remove_leftovers();
@@ -154,9 +131,9 @@ class IndexOpener {
 
     const storage::StoredFilePtr file = require_open(
         path, storage::is_object_url(path) ? storage_.open(path, stamp) : storage_.open(path));
-    ShardLock lock(file->descriptor());
+    storage::FileLock lock(file->descriptor());
     if (wait) {
-      lock.take_or_wait();
+      lock.take_or_wait(kLongestWait);
     } else if (!lock.take()) {
       return;
     }
