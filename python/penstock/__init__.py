@@ -127,6 +127,7 @@ from penstock._penstock import (
     webdataset,
     zip,
 )
+from penstock._progress import Progress, set_progress
 
 __all__ = [
     # The plan, and the iterator that runs it.
@@ -140,6 +141,8 @@ __all__ = [
     "Stream",
     "DeviceBatch",
     "Tensor",
+    "Progress",
+    "set_progress",
     "Stats",
     "StageTime",
     "RemoteStats",

@@ -139,6 +139,10 @@ Dataset where_of(const Dataset& self, const std::string& condition) {
   return interruptibly([&] { return self.where(condition); });
 }
 
+Dataset joined(const Dataset& self, const Dataset& table, const JoinOptions& options) {
+  return interruptibly([&] { return self.join(table, options); });
+}
+
 Dataset filtered(const Dataset& self, nb::callable keep) {
   return self.filter([&](const RecordInfo& info) {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -244,7 +248,11 @@ Errors  ValueError  fractions that are not above 0, or do not add up to 1; a par
   def(dataset, Call{where.name, WithGil{&where_of}, where.doc, std::get<0>(where.parameters)});
   def(dataset, calls::dataset_blocks(), {"length"});
   def(dataset, calls::dataset_pack(), {"length"});
-  def(dataset, calls::dataset_join(), {"on"});
+  const auto join = calls::dataset_join();
+  def(dataset,
+      Call{join.name, WithGil{&joined}, join.doc, std::get<0>(join.parameters),
+           std::get<1>(join.parameters)},
+      {"on"});
   def(dataset, calls::dataset_rename().with(
                    R"(    photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
     ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])

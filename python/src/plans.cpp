@@ -241,8 +241,9 @@ Errors  as from_json; Error  the file cannot be read)")
           [](const std::string& text, nb::object functions, bool learns) {
             std::optional<PyJpegIndex> index;
             if (learns) index = PyJpegIndex{std::make_shared<MemoryJpegIndex>()};
+            const bool has_functions = nb::len(functions) > 0;
             const PlanJsonOptions options = reading({}, {}, index, std::move(functions), true);
-            return without_gil([&] { return Dataset::from_json(text, options); });
+            return open_plan(has_functions, [&] { return Dataset::from_json(text, options); });
           },
           "text"_a, "functions"_a, "learns"_a);
 }

@@ -4,16 +4,19 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/process.hpp>
+#include <penstock/core/progress.hpp>
 
 #include "python_object.hpp"
 
@@ -100,16 +103,57 @@ auto stoppably(Work work, const Meanwhile& meanwhile) {
                         [&] { stop.request_stop(); });
 }
 
-/// The same of a call that waits for others: Ctrl-C ends what it waits for, as interruptible() does.
+/// What is told of work in another thread, handed on by the one that waits for it.
+class PythonProgress {
+ public:
+  /// For with_progress().
+  [[nodiscard]] ProgressCallback callback() {
+    return [this](const Progress& progress) {
+      const std::lock_guard lock(mutex_);
+      if (!untold_.empty() && !untold_.back().has_ended) untold_.pop_back();
+      untold_.push_back(progress);
+    };
+  }
+  /// With the GIL: calls what set_progress() was given, or writes to the terminal.
+  ///
+  /// Errors  what that raises
+  void tell() {
+    std::vector<Progress> told;
+    {
+      const std::lock_guard lock(mutex_);
+      told.swap(untold_);
+    }
+    for (const Progress& progress : told) {
+      const nb::object own = nb::module_::import_("penstock._progress")
+                                 .attr("tell")(text(progress.what), text(progress.unit),
+                                               progress.done, progress.total, progress.has_ended);
+      if (!nb::cast<bool>(own) && line_) line_(progress);
+    }
+  }
+
+ private:
+  static nb::object text(const std::string& bytes) {
+    return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()),
+                                          "surrogateescape"));
+  }
+
+  std::mutex mutex_;
+  std::vector<Progress> untold_;
+  ProgressCallback line_ = progress_line();
+};
+
+/// The same of a call that waits for others: Ctrl-C ends what it waits for, as interruptible() does, and it says how far it is.
 template <class Call>
 auto interruptibly(Call call) {
+  PythonProgress progress;
   return stoppably(
       [&](const std::stop_token& stop) {
         std::optional<decltype(call())> result;
-        interruptible(stop, [&] { result.emplace(call()); });
+        with_progress(progress.callback(),
+                      [&] { interruptible(stop, [&] { result.emplace(call()); }); });
         return std::move(*result);
       },
-      [] {});
+      [&] { progress.tell(); });
 }
 
 }  // namespace penstock::python
