@@ -5,6 +5,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/source/shards/shard_names.hpp"
 #include "tests/source/files.hpp"
 
 namespace penstock::source {
