@@ -410,6 +410,9 @@ void bind_stats(nb::module_& module) {
               one["entries"] = tier.entries;
               one["held_bytes"] = tier.held_bytes;
               one["budget_bytes"] = tier.budget_bytes;
+              one["requests"] = tier.requests;
+              one["failures"] = tier.failures;
+              one["hedges"] = tier.hedges;
               const std::string name =
                   tier.folder.empty() ? tier.name : tier.name + " " + tier.folder;
               tiers[nb::cast(name)] = one;
@@ -418,7 +421,9 @@ void bind_stats(nb::module_& module) {
           },
           nb::sig("def tiers(self) -> dict[str, dict[str, int]]"),
           "Where the bytes of the data came from: memory, the folder of a disk cache, the bucket: "
-          "reads and bytes that each answered with, and what it holds of its budget_bytes.")
+          "reads and bytes that each answered with, and what it holds of its budget_bytes; of the "
+          "bucket also the requests for these reads, those that failed, and those that were hedged "
+          "by a second one.")
       .def_prop_ro(
           "bottleneck", [](const Stats& self) { return std::string(self.bottleneck()); },
           R"(The stage waited for longest, or "consumer" for less than 2% of the time.)")

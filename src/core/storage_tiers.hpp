@@ -23,6 +23,9 @@ inline void add_tiers(std::vector<StorageTier>& all, std::vector<StorageTier> mo
     }
     found->reads += tier.reads;
     found->bytes += tier.bytes;
+    found->requests += tier.requests;
+    found->failures += tier.failures;
+    found->hedges += tier.hedges;
     if (tier.name != "disk") {  // each source has its own
       found->entries += tier.entries;
       found->held_bytes += tier.held_bytes;

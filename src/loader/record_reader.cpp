@@ -4,7 +4,8 @@
 #include <mutex>
 #include <utility>
 
-#include <fmt/format.h>
+#include "src/core/random_wait.hpp"
+#include "src/core/reason_counts.hpp"
 
 namespace penstock::loader {
 
@@ -26,6 +27,7 @@ Result<void> read_record(const Source& source, const SampleId& sample, const Ran
                          std::atomic<std::uint64_t>& retries, std::optional<Result<void>> first) {
   record.set_sample(sample, key);
   std::chrono::nanoseconds wait = retry.initial_backoff;
+  core::ReasonCounts reasons;
   for (int attempt = 1;; ++attempt, wait *= 2) {
     Result<void> result;
     if (first) {
@@ -40,9 +42,10 @@ Result<void> read_record(const Source& source, const SampleId& sample, const Ran
     }
     if (!result && record.is_over_limit()) result.fault().out_of_memory = true;
     if (result || !result.fault().transient) return result;
-    if (attempt >= retry.attempts || !sleep_for(wait, stop)) {
+    reasons.add(result.fault().reason);
+    if (attempt >= retry.attempts || !sleep_for(core::random_wait(wait), stop)) {
       Fault fault = std::move(result.fault());
-      if (attempt > 1) fault.reason += fmt::format(" ({} attempts)", attempt);
+      fault.reason = reasons.text(fault.reason);
       return fault;
     }
     ++retries;

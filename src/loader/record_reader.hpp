@@ -12,8 +12,8 @@
 
 namespace penstock::loader {
 
-/// Reads a sample's record; `key` is for its random numbers. A transient fault is read again, after a wait that doubles each time;
-/// when no attempt is left, the fault says how many there were. `stop` ends the waiting. `first` is the first
+/// Reads a sample's record; `key` is for its random numbers. A transient fault is read again, after a random wait, whose mean doubles each time;
+/// when no attempt is left, the fault says how many there were, and why each failed. `stop` ends the waiting. `first` is the first
 /// attempt's result, where it was made already.
 ///
 /// `retries` counts the attempts after the first.

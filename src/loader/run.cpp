@@ -552,6 +552,9 @@ Stats Run::stats() const {
       if (other.name != tier.name || other.folder != tier.folder) continue;
       tier.reads -= other.reads;
       tier.bytes -= other.bytes;
+      tier.requests -= other.requests;
+      tier.failures -= other.failures;
+      tier.hedges -= other.hedges;
     }
     // Of shards in a bucket the sizes are known.
     if (tier.name == "bucket" && tier.held_bytes == 0 && stats.samples > 0)

@@ -144,6 +144,8 @@ std::string Report::to_text() const {
     line(&tier == tiers.data() ? "read from" : "", core::printable(tier));
   if (const std::string cache = report::advice_on_cache(stats); !cache.empty())
     line("cache", cache);
+  if (const std::string failures = report::advice_on_failures(stats); !failures.empty())
+    line("failures", failures);
   if (stats.retries > 0)
     line("read again", fmt::format("{} times, after transient errors", stats.retries));
   line("memory",
@@ -222,7 +224,10 @@ std::string Report::to_json() const {
                      {"bytes", tier.bytes},
                      {"entries", tier.entries},
                      {"held_bytes", tier.held_bytes},
-                     {"budget_bytes", tier.budget_bytes}});
+                     {"budget_bytes", tier.budget_bytes},
+                     {"requests", tier.requests},
+                     {"failures", tier.failures},
+                     {"hedges", tier.hedges}});
   const json object{
       {"samples", stats.samples},
       {"steps", stats.steps},

@@ -47,9 +47,25 @@ std::vector<std::string> tier_lines(const Stats& stats) {
                       size_text(static_cast<double>(tier.budget_bytes)));
     else if (tier.held_bytes > 0)
       line += fmt::format("; about {} of data", size_text(static_cast<double>(tier.held_bytes)));
+    if (tier.requests > 0)
+      line += fmt::format("; {} requests, {} failed, {} hedged", tier.requests, tier.failures,
+                          tier.hedges);
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+std::string advice_on_failures(const Stats& stats) {
+  constexpr double kMany = 0.02;
+  const StorageTier* const bucket = find_tier(stats, "bucket");
+  if (bucket == nullptr || bucket->failures < 10) return {};
+  const double share =
+      static_cast<double>(bucket->failures) / static_cast<double>(bucket->requests);
+  if (share < kMany) return {};
+  return fmt::format(
+      "{:.0f}% of the requests failed: the storage refuses or breaks off; fewer io_threads ask for "
+      "less at once",
+      100 * share);
 }
 
 std::string advice_on_cache(const Stats& stats) {

@@ -14,4 +14,7 @@ namespace penstock::report {
 /// came from a bucket, or too little to tell.
 [[nodiscard]] std::string advice_on_cache(const Stats& stats);
 
+/// That many requests fail; empty where few do.
+[[nodiscard]] std::string advice_on_failures(const Stats& stats);
+
 }  // namespace penstock::report

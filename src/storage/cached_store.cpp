@@ -37,7 +37,13 @@ std::vector<StorageTier> CachedStore::tiers() const {
     disk.bytes = disk_.bytes;
     all.push_back(std::move(disk));
   }
-  all.push_back({.name = "bucket", .reads = bucket_.reads, .bytes = bucket_.bytes});
+  const RequestCounts counts = store_->counts();
+  all.push_back({.name = "bucket",
+                 .reads = bucket_.reads,
+                 .bytes = bucket_.bytes,
+                 .requests = counts.requests,
+                 .failures = counts.failures,
+                 .hedges = counts.hedges});
   return all;
 }
 

@@ -14,6 +14,7 @@
 #include <penstock/core/error.hpp>
 #include <penstock/storage/object_storage.hpp>
 
+#include "src/storage/http/request_counts.hpp"
 #include "src/storage/stored_file.hpp"
 
 namespace penstock::storage {
@@ -76,6 +77,8 @@ class ObjectStore {
   [[nodiscard]] virtual Result<void> read(const ObjectName& name, const FileStamp& stamp,
                                           std::uint64_t offset,
                                           std::span<std::byte> into) const = 0;
+  /// Of all calls of read() so far.
+  [[nodiscard]] virtual RequestCounts counts() const { return {}; }
 };
 
 using ObjectStorePtr = std::shared_ptr<const ObjectStore>;

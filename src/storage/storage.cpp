@@ -240,10 +240,19 @@ void require_readable_scheme(const std::string& path) {
         fmt::format("{} is not a path: did you mean hf://{}? (In Python, give it as a str.)", path,
                     path.substr(path.find_first_not_of('/', 4))));
   }
+  // It speaks the language of S3, too.
+  const std::string instead =
+      path.starts_with("gs://")
+          ? fmt::format(
+                "write s3://{}, with AWS_ENDPOINT_URL=https://storage.googleapis.com and an "
+                "HMAC key of Google Cloud Storage in AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY",
+                path.substr(5))
+          : "copy them, or mount the place where they are";
   throw std::invalid_argument(
       fmt::format("{} is not a path: data are read from local files, from s3://bucket/key and from "
-                  "hf://datasets/owner/name; copy them, or mount the place where they are",
-                  path));
+                  "hf://datasets/owner/name; {}",
+                  path, instead));
 }
 
 }  // namespace penstock::storage

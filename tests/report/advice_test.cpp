@@ -114,6 +114,20 @@ TEST(Advice, OfACacheSaysHowMuchOfTheDataFits) {
   EXPECT_THAT(report.to_text(), Not(HasSubstr("read from")));
 }
 
+TEST(Advice, OfAStorageThatRefusesSaysHowOften) {
+  Report report = limited_by(Stage::read);
+  add_tiers(report);
+  StorageTier& bucket = report.stats.tiers[1];
+  bucket.requests = 1000;
+  bucket.failures = 19;
+  bucket.hedges = 5;
+  EXPECT_THAT(report.to_text(), AllOf(HasSubstr("; 1000 requests, 19 failed, 5 hedged"),
+                                      Not(HasSubstr("of the requests failed"))));
+  bucket.failures = 34;
+  EXPECT_THAT(report.to_text(), HasSubstr("3% of the requests failed"));
+  EXPECT_THAT(report.to_json(), AllOf(HasSubstr("\"requests\": 1000"), HasSubstr("\"hedges\": 5")));
+}
+
 TEST(Advice, SlotsAreThoseThatAreHeld) {
   Report report = limited_by(Stage::slot);
   report.stats.held_slots = 2;

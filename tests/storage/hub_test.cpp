@@ -22,6 +22,7 @@
 #include "src/core/interruption.hpp"
 #include "src/storage/http/byte_range.hpp"
 #include "src/storage/http/endpoint.hpp"
+#include "src/storage/http/rate_limit.hpp"
 #include "src/storage/hub/hub_answers.hpp"
 #include "src/storage/hub/hub_links.hpp"
 #include "src/storage/hub/hub_store.hpp"

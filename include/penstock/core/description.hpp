@@ -44,7 +44,12 @@ struct StorageTier {
   std::uint64_t held_bytes =
       0;  ///< likewise; of the bucket an estimate, by the mean of the samples delivered
   std::uint64_t budget_bytes = 0;  ///< that it may hold; 0 of the bucket
-  std::string warning{};           ///< why it takes nothing more, after an error; else empty
+  /// Of the bucket, for these reads: requests sent, those that failed and may have been repeated, and those sent a second
+  /// time since the first was late.
+  std::uint64_t requests = 0;
+  std::uint64_t failures = 0;
+  std::uint64_t hedges = 0;
+  std::string warning{};  ///< why it takes nothing more, after an error; else empty
 };
 
 }  // namespace penstock

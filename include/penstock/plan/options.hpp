@@ -206,7 +206,7 @@ struct EnumNames<OnFault> {
 struct RetryOptions {
   int attempts =
       5;  ///< how often a read is attempted that fails as networks do; 1: none is repeated
-  /// wait before the second attempt; it doubles with each further one
+  /// wait before the second attempt, on average: each is random, up to twice as long; it doubles with each further one
   std::chrono::milliseconds initial_backoff{50};
 };
 

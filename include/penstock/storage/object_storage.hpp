@@ -70,6 +70,9 @@ struct ObjectStorageOptions {
   /// Attempts, the first included, of a listing and of a question about an object, when the network fails. For reads see
   /// LoaderOptions::retry, for what penstock-prepare writes PrepareOptions::attempts.
   int attempts = 5;
+  /// Whether a read that takes longer than 99% of those of its size is sent again over another connection, where the first
+  /// answer counts: for at most 2% of the reads. None: unless $PENSTOCK_HEDGING is 0.
+  std::optional<bool> hedging{};
   ObjectCacheOptions cache{};
 };
 

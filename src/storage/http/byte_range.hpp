@@ -22,6 +22,10 @@ struct ByteRange {
   [[nodiscard]] bool is_whole() const noexcept { return offset == 0 && count == size; }
   /// "bytes=0-99", the value of the header Range; empty for a whole object.
   [[nodiscard]] std::string header() const;
+  /// The Fault of a good answer whose head does not announce these bytes. `server` is the name of the server.
+  [[nodiscard]] std::optional<Fault> fault_of_head(const HttpResponse& response,
+                                                   std::string_view server,
+                                                   const std::string& file) const;
   /// The Fault of a good answer that is not these bytes, or not all of them. `server` is the name of the server.
   [[nodiscard]] std::optional<Fault> fault_of(const HttpResponse& response, std::string_view server,
                                               const std::string& file) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include <curl/curl.h>
@@ -16,7 +17,7 @@ namespace penstock::storage {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = HttpTime::clock;
 
 // A page of a listing, or an error; more is none of them.
 constexpr std::size_t kMaxBody = std::size_t{64} << 20;
@@ -25,9 +26,10 @@ constexpr curl_off_t kLeastBytesASecond = 1024;
 
 // One transfer, as curl's callbacks see it.
 struct Transfer {
-  HttpResponse response;
-  std::optional<std::span<std::byte>> into;
   CURL* curl = nullptr;
+  HttpResponse response{};
+  HttpProgress progress{};
+  std::optional<std::span<std::byte>> into{};
   std::chrono::milliseconds idle{};
   Clock::time_point enough_at = Clock::now();  // when there were enough bytes last, and how many
   curl_off_t bytes = 0;
@@ -35,7 +37,13 @@ struct Transfer {
   bool stalled = false;
   bool overflow = false;
 
+  void note_bytes() {
+    progress.last_byte = Clock::now();
+    if (!progress.has_begun()) progress.first_byte = progress.last_byte;
+  }
+
   std::size_t take_body(const char* data, std::size_t size) {
+    note_bytes();
     if (response.status == 0) ::curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &response.status);
     const std::uint64_t before = response.received;
     response.received += size;
@@ -52,6 +60,7 @@ struct Transfer {
   }
 
   void take_header(std::string_view line) {
+    note_bytes();
     if (line.starts_with("HTTP/")) return response.headers.clear();  // of an interim response
     const std::size_t colon = line.find(':');
     if (colon == line.npos) return;
@@ -126,35 +135,44 @@ struct FreeList {
 
 }  // namespace
 
-// One easy handle with the connections it has made.
+// Easy handles, one a place, with the connections that they have made.
 class HttpClient::Handle {
  public:
-  Handle() : curl_(::curl_easy_init()), multi_(::curl_multi_init()) {
-    if (curl_ == nullptr || multi_ == nullptr)
-      throw Error("libcurl cannot make a handle: out of memory?");
+  Handle() : multi_(::curl_multi_init()) {
+    if (multi_ == nullptr) throw Error("libcurl cannot make a handle: out of memory?");
   }
   ~Handle() {
-    ::curl_easy_cleanup(curl_);
+    for (std::size_t place = 0; place < places_.size(); ++place) {
+      give_up(place);
+      ::curl_easy_cleanup(places_[place].transfer.curl);
+    }
     ::curl_multi_cleanup(multi_);
   }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
-  Result<HttpResponse> send(const HttpRequest& request, const HttpTimeouts& timeouts,
-                            const char* ca_bundle, std::optional<std::span<std::byte>> into) {
-    const std::chrono::milliseconds idle = request.idle.value_or(timeouts.idle);
-    Transfer transfer{.into = into, .curl = curl_, .idle = idle};
-    std::unique_ptr<curl_slist, FreeList> headers;
+  void start(std::size_t at, const HttpRequest& request, const HttpTimeouts& timeouts,
+             const char* ca_bundle, std::optional<std::span<std::byte>> into) {
+    Place& place = places_[at];
+    if (place.transfer.curl == nullptr) place.transfer.curl = ::curl_easy_init();
+    CURL* const curl = place.transfer.curl;
+    if (curl == nullptr) throw Error("libcurl cannot make a handle: out of memory?");
+    place.transfer = {.curl = curl,
+                      .progress = {.started = Clock::now()},
+                      .into = into,
+                      .idle = request.idle.value_or(timeouts.idle)};
+    place.headers.reset();
     for (const std::string& header : request.headers) {
-      headers.reset(::curl_slist_append(headers.release(), header.c_str()));
+      place.headers.reset(::curl_slist_append(place.headers.release(), header.c_str()));
     }
-    ::curl_easy_reset(curl_);  // the connections stay
-    error_.front() = '\0';
-    set(CURLOPT_ERRORBUFFER, error_.data());
+    const auto set = [&](CURLoption option, auto value) { set_option(curl, option, value); };
+    ::curl_easy_reset(curl);  // the connections stay
+    place.error.front() = '\0';
+    set(CURLOPT_ERRORBUFFER, place.error.data());
     set(CURLOPT_URL, request.url.c_str());
     set(CURLOPT_PATH_AS_IS, 1L);  // "a/../b" is a key like any other
     set(CURLOPT_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_HTTPHEADER, headers.get());
+    set(CURLOPT_HTTPHEADER, place.headers.get());
     set(CURLOPT_NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075700
     set(CURLOPT_QUICK_EXIT, 1L);  // what is stopped does not wait for a name's address
@@ -164,11 +182,11 @@ class HttpClient::Handle {
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(timeouts.connect.count()));
     set(CURLOPT_WRITEFUNCTION, on_body);
-    set(CURLOPT_WRITEDATA, &transfer);
+    set(CURLOPT_WRITEDATA, &place.transfer);
     set(CURLOPT_HEADERFUNCTION, on_header);
-    set(CURLOPT_HEADERDATA, &transfer);
+    set(CURLOPT_HEADERDATA, &place.transfer);
     set(CURLOPT_XFERINFOFUNCTION, on_progress);
-    set(CURLOPT_XFERINFODATA, &transfer);
+    set(CURLOPT_XFERINFODATA, &place.transfer);
     set(CURLOPT_NOPROGRESS, 0L);
     if (request.bypass_proxy) set(CURLOPT_NOPROXY, "*");
     if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
@@ -179,9 +197,45 @@ class HttpClient::Handle {
     if (request.method == "PUT" || request.method == "DELETE")
       set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
     if (ca_bundle != nullptr) set(CURLOPT_CAINFO, ca_bundle);
+    place.code = CURLE_FAILED_INIT;
+    place.state =
+        ::curl_multi_add_handle(multi_, curl) == CURLM_OK ? State::in_flight : State::ended;
+  }
 
-    const CURLcode code = perform();
-    ::curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &transfer.response.status);
+  [[nodiscard]] bool is_free(std::size_t at) const noexcept {
+    return places_[at].state == State::free;
+  }
+
+  // A loader that is stopped does not wait for a server.
+  [[nodiscard]] std::optional<std::size_t> wait(HttpTime until) {
+    constexpr std::chrono::milliseconds kLook(20);
+    for (;;) {
+      if (core::Interruption::is_requested()) return std::nullopt;
+      int running = 0;
+      CURLMcode code = ::curl_multi_perform(multi_, &running);
+      note_ended();
+      for (std::size_t at = 0; at < places_.size(); ++at)
+        if (places_[at].state == State::ended) return at;
+      // Not before: what came while this thread had no core is no wait for the server.
+      const Clock::time_point now = Clock::now();
+      if (now >= until) return std::nullopt;
+      const auto left =
+          until - now > kLook ? kLook : std::chrono::ceil<std::chrono::milliseconds>(until - now);
+      if (code == CURLM_OK)
+        code = ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(left.count()), nullptr);
+      if (code == CURLM_OK) continue;
+      for (Place& place : places_)
+        if (place.state == State::in_flight) end(place, CURLE_FAILED_INIT);
+    }
+  }
+
+  Result<HttpResponse> take(std::size_t at) {
+    Place& place = places_[at];
+    if (place.state == State::in_flight) end(place, CURLE_ABORTED_BY_CALLBACK);
+    place.state = State::free;
+    Transfer& transfer = place.transfer;
+    const CURLcode code = place.code;
+    ::curl_easy_getinfo(transfer.curl, CURLINFO_RESPONSE_CODE, &transfer.response.status);
     if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && transfer.overflow)) {
       return std::move(transfer.response);
     }
@@ -189,37 +243,56 @@ class HttpClient::Handle {
     if (transfer.stalled) {
       return Fault{.reason = fmt::format("{} for {} ms (the timeout)",
                                          transfer.trickles ? "less than 1 KiB a second" : "no byte",
-                                         idle.count()),
+                                         transfer.idle.count()),
                    .transient = true};
     }
-    return Fault{.reason = error_.front() != '\0' ? error_.data() : ::curl_easy_strerror(code),
-                 .transient = is_transient(code),
-                 .out_of_memory = code == CURLE_OUT_OF_MEMORY};
+    return Fault{
+        .reason = place.error.front() != '\0' ? place.error.data() : ::curl_easy_strerror(code),
+        .transient = is_transient(code),
+        .out_of_memory = code == CURLE_OUT_OF_MEMORY};
+  }
+
+  void give_up(std::size_t at) noexcept {
+    if (places_[at].state == State::in_flight) end(places_[at], CURLE_ABORTED_BY_CALLBACK);
+    places_[at].state = State::free;
+  }
+
+  [[nodiscard]] const Transfer& transfer(std::size_t at) const noexcept {
+    return places_[at].transfer;
   }
 
  private:
-  // As curl_easy_perform(), but a loader that is stopped does not wait for a server.
-  CURLcode perform() {
-    constexpr int kPollMs = 20;
-    if (::curl_multi_add_handle(multi_, curl_) != CURLM_OK) return CURLE_FAILED_INIT;
-    int running = 1;
-    CURLMcode state = CURLM_OK;
-    while (state == CURLM_OK && running > 0 && !core::Interruption::is_requested()) {
-      state = ::curl_multi_perform(multi_, &running);
-      if (state == CURLM_OK && running > 0)
-        state = ::curl_multi_poll(multi_, nullptr, 0, kPollMs, nullptr);
-    }
-    CURLcode code = CURLE_ABORTED_BY_CALLBACK;
+  enum class State : std::uint8_t { free, in_flight, ended };
+  struct Place {
+    Transfer transfer{};
+    std::unique_ptr<curl_slist, FreeList> headers{};
+    std::array<char, CURL_ERROR_SIZE> error{};
+    CURLcode code = CURLE_OK;
+    State state = State::free;
+  };
+
+  void end(Place& place, CURLcode code) noexcept {
+    ::curl_multi_remove_handle(multi_, place.transfer.curl);
+    place.code = code;
+    place.state = State::ended;
+  }
+
+  void note_ended() noexcept {
     int left = 0;
-    while (const CURLMsg* const message = ::curl_multi_info_read(multi_, &left))
-      if (message->msg == CURLMSG_DONE) code = message->data.result;
-    ::curl_multi_remove_handle(multi_, curl_);
-    return code;
+    while (const CURLMsg* const message = ::curl_multi_info_read(multi_, &left)) {
+      if (message->msg != CURLMSG_DONE) continue;
+      const CURLcode code = message->data.result;  // not there when the handle is removed
+      for (Place& place : places_)
+        if (place.state == State::in_flight && place.transfer.curl == message->easy_handle) {
+          end(place, code);
+          break;
+        }
+    }
   }
 
   template <class Value>
-  void set(CURLoption option, Value value) {
-    const CURLcode code = ::curl_easy_setopt(curl_, option, value);
+  static void set_option(CURL* curl, CURLoption option, Value value) {
+    const CURLcode code = ::curl_easy_setopt(curl, option, value);
     if (code != CURLE_OK) {
       throw Error(fmt::format("libcurl {} does not take option {}: {}",
                               ::curl_version_info(CURLVERSION_NOW)->version,
@@ -227,9 +300,8 @@ class HttpClient::Handle {
     }
   }
 
-  CURL* curl_;
   CURLM* multi_;
-  std::array<char, CURL_ERROR_SIZE> error_{};
+  std::array<Place, HttpFlight::kMost> places_{};
 };
 
 std::string HttpResponse::header(std::string_view name) const {
@@ -262,15 +334,46 @@ void HttpClient::give_back(std::unique_ptr<Handle> handle) const {
 
 Result<HttpResponse> HttpClient::send(const HttpRequest& request,
                                       std::optional<std::span<std::byte>> into) const {
+  HttpFlight flight(*this);
+  flight.start(0, request, into);
+  (void)flight.wait(HttpTime::max());
+  return flight.take(0);
+}
+
+HttpFlight::HttpFlight(const HttpClient& client) : client_(&client), handle_(client.take()) {}
+
+HttpFlight::~HttpFlight() {
+  for (std::size_t place = 0; place < kMost; ++place) handle_->give_up(place);
+  try {
+    client_->give_back(std::move(handle_));
+  } catch (const std::bad_alloc&) {  // then its connections are closed
+  }
+}
+
+void HttpFlight::start(std::size_t place, const HttpRequest& request,
+                       std::optional<std::span<std::byte>> into) {
   const char* ca_bundle = nullptr;
-  for (const char* const variable : ca_variables_) {
+  for (const char* const variable : client_->ca_variables_) {
     const char* const value = std::getenv(variable);
     if (ca_bundle == nullptr && value != nullptr && *value != '\0') ca_bundle = value;
   }
-  std::unique_ptr<Handle> handle = take();
-  Result<HttpResponse> result = handle->send(request, timeouts_, ca_bundle, into);
-  give_back(std::move(handle));
-  return result;
+  handle_->start(place, request, client_->timeouts_, ca_bundle, into);
+}
+
+bool HttpFlight::is_free(std::size_t place) const noexcept { return handle_->is_free(place); }
+
+std::optional<std::size_t> HttpFlight::wait(HttpTime until) { return handle_->wait(until); }
+
+Result<HttpResponse> HttpFlight::take(std::size_t place) { return handle_->take(place); }
+
+void HttpFlight::give_up(std::size_t place) noexcept { handle_->give_up(place); }
+
+const HttpProgress& HttpFlight::progress(std::size_t place) const noexcept {
+  return handle_->transfer(place).progress;
+}
+
+const HttpResponse& HttpFlight::so_far(std::size_t place) const noexcept {
+  return handle_->transfer(place).response;
 }
 
 }  // namespace penstock::storage

@@ -39,9 +39,21 @@ struct HttpResponse {
   [[nodiscard]] std::string header(std::string_view name) const;
 };
 
+/// A moment of the clock that requests are measured by.
+using HttpTime = std::chrono::steady_clock::time_point;
+
 struct HttpTimeouts {
   std::chrono::milliseconds connect{5000};
   std::chrono::milliseconds idle{30000};  ///< with less than 1 KiB a second
+};
+
+/// How far a request has come.
+struct HttpProgress {
+  HttpTime started{};
+  HttpTime first_byte{};  ///< of the answer's head; as it was made where none has come
+  HttpTime last_byte{};   ///< likewise
+
+  [[nodiscard]] bool has_begun() const noexcept { return first_byte != HttpTime{}; }
 };
 
 /// Follows no redirects. Keeps as many connections as there ever were concurrent requests.
@@ -64,7 +76,10 @@ class HttpClient {
   [[nodiscard]] Result<HttpResponse> send(
       const HttpRequest& request, std::optional<std::span<std::byte>> into = std::nullopt) const;
 
+  [[nodiscard]] const HttpTimeouts& timeouts() const noexcept { return timeouts_; }
+
  private:
+  friend class HttpFlight;
   class Handle;
   [[nodiscard]] std::unique_ptr<Handle> take() const;
   void give_back(std::unique_ptr<Handle> handle) const;
@@ -73,6 +88,41 @@ class HttpClient {
   std::vector<const char*> ca_variables_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Handle>> idle_;
+};
+
+/// Requests of one thread that are in flight together, each over a connection of its own. The thread drives them while it
+/// waits: there is no other one. What is in flight at the end is given up, and its connection closed.
+///
+/// Threads  one
+class HttpFlight {
+ public:
+  static constexpr std::size_t kMost = 2;
+
+  /// The client outlives it.
+  explicit HttpFlight(const HttpClient& client);
+  HttpFlight(const HttpFlight&) = delete;
+  HttpFlight& operator=(const HttpFlight&) = delete;
+  ~HttpFlight();
+
+  /// Sends a request in a place, 0 or 1, that is free. As HttpClient::send(); the body and `into` are used until take() or
+  /// give_up().
+  void start(std::size_t place, const HttpRequest& request,
+             std::optional<std::span<std::byte>> into);
+  [[nodiscard]] bool is_free(std::size_t place) const noexcept;
+  /// Until one of them has ended, whose place it returns. Nothing when the time has come, or the work is interrupted.
+  [[nodiscard]] std::optional<std::size_t> wait(HttpTime until);
+  /// The answer of one that has ended, whose place is free then.
+  [[nodiscard]] Result<HttpResponse> take(std::size_t place);
+  /// Ends it, if there is one.
+  void give_up(std::size_t place) noexcept;
+
+  [[nodiscard]] const HttpProgress& progress(std::size_t place) const noexcept;
+  /// What has come of its answer: the status is 0 before the head is complete.
+  [[nodiscard]] const HttpResponse& so_far(std::size_t place) const noexcept;
+
+ private:
+  const HttpClient* client_;
+  std::unique_ptr<HttpClient::Handle> handle_;
 };
 
 }  // namespace penstock::storage

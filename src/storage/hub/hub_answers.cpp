@@ -1,7 +1,6 @@
 #include "src/storage/hub/hub_answers.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <utility>
 
@@ -74,18 +73,6 @@ std::optional<ListedObject> parse_hub_entry(const HubJson& json) {
   return entry;
 }
 
-std::optional<std::uint64_t> number_at_start(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || stop == text.data()) return std::nullopt;
-  return number;
-}
-
-std::string_view without_blanks_before(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text;
-}
-
 }  // namespace
 
 std::optional<std::vector<ListedObject>> parse_hub_entries(std::string_view text) {
@@ -128,16 +115,6 @@ std::optional<std::string> next_page_query(std::string_view link) {
     return is_plain ? std::optional(std::string(url)) : std::nullopt;
   }
   return link.find("next") == link.npos ? std::optional(std::string()) : std::nullopt;
-}
-
-std::optional<std::uint64_t> seconds_to_wait(const HttpResponse& response) {
-  // "resolvers";r=0;t=55: of the draft of the IETF, as the Hub sends it.
-  const std::string limit = response.header("ratelimit");
-  if (limit.find(";r=0;") != limit.npos)
-    if (const std::size_t at = limit.find(";t="); at != limit.npos)
-      if (const auto seconds = number_at_start(std::string_view(limit).substr(at + 3)))
-        return seconds;
-  return number_at_start(without_blanks_before(response.header("retry-after")));
 }
 
 HubRefusal hub_refusal_of(const HttpResponse& response, const HubToken& token) {

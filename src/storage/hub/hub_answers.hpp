@@ -23,9 +23,6 @@ namespace penstock::storage {
 /// cannot be used.
 [[nodiscard]] std::optional<std::string> next_page_query(std::string_view link);
 
-/// How many seconds an answer asks to wait before the next request, by Retry-After or RateLimit; nothing where it does not.
-[[nodiscard]] std::optional<std::uint64_t> seconds_to_wait(const HttpResponse& response);
-
 /// Why a request was refused: "RevisionNotFound", "EntryNotFound", "RepoNotFound", "GatedRepo" or empty, and a sentence.
 /// What is shown is short, printable, and without the token.
 struct HubRefusal {

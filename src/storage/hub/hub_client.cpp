@@ -30,14 +30,33 @@ void note_file(const HttpResponse& response, HubReply& reply) {
 
 std::string HubReply::server() const { return origin_of(url); }
 
-HubClient::HubClient(std::string endpoint, HubToken token, HttpTimeouts timeouts)
+HubClient::HubClient(std::string endpoint, HubToken token, HttpTimeouts timeouts, bool is_hedged)
     : endpoint_(std::move(endpoint)),
       origin_(origin_of(endpoint_)),
       token_(std::move(token)),
-      client_(timeouts, {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"}) {}
+      client_(timeouts, {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"}),
+      reader_(client_, is_hedged) {}
 
-Result<HubReply> HubClient::send(HttpRequest request, const std::string& file,
-                                 std::optional<std::span<std::byte>> into) const {
+Result<HubReply> HubClient::send(HttpRequest request, const std::string& file) const {
+  return follow(std::move(request), file,
+                [&](const HttpRequest& hop, bool) { return client_.send(hop); });
+}
+
+Result<HubReply> HubClient::read(std::string url, const std::string& file, const ByteRange& range,
+                                 std::span<std::byte> into) const {
+  return follow({.url = std::move(url)}, file, [&](const HttpRequest& hop, bool is_own) {
+    const auto make = [&](const ByteRange& part, const std::string& etag) -> Result<HttpRequest> {
+      HttpRequest request = hop;
+      if (!part.is_whole()) request.headers.push_back("range: " + part.header());
+      if (!etag.empty()) request.headers.push_back("if-match: " + etag);
+      return request;
+    };
+    return reader_.read(range, into, make, !is_own);  // of the Hub's pauses: limit_
+  });
+}
+
+Result<HubReply> HubClient::follow(HttpRequest request, const std::string& file,
+                                   const Send& send) const {
   constexpr int kMostRedirects = 5;
   const std::vector<std::string> headers = std::move(request.headers);
   HubReply reply{.url = std::move(request.url)};
@@ -50,7 +69,7 @@ Result<HubReply> HubClient::send(HttpRequest request, const std::string& file,
       limit_.wait();
       if (token_.is_given()) request.headers.push_back(token_.header());
     }
-    Result<HttpResponse> response = client_.send(request, into);
+    Result<HttpResponse> response = send(request, reply.is_own);
     if (!response) {
       Fault fault = std::move(response.fault());
       if (fault.reason != core::Interruption::kReason)

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,8 +11,9 @@
 #include <penstock/core/error.hpp>
 
 #include "src/storage/http/client.hpp"
+#include "src/storage/http/range_reader.hpp"
+#include "src/storage/http/rate_limit.hpp"
 #include "src/storage/hub/hub_token.hpp"
-#include "src/storage/hub/rate_limit.hpp"
 
 namespace penstock::storage {
 
@@ -33,23 +35,32 @@ struct HubReply {
 /// Threads  const, any number at once.
 class HubClient {
  public:
-  HubClient(std::string endpoint, HubToken token, HttpTimeouts timeouts);
+  HubClient(std::string endpoint, HubToken token, HttpTimeouts timeouts, bool is_hedged);
 
   /// One attempt. Faults are those of the connection and of redirects that lead nowhere, and name `file`; any other status is
   /// a reply.
-  [[nodiscard]] Result<HubReply> send(
-      HttpRequest request, const std::string& file,
-      std::optional<std::span<std::byte>> into = std::nullopt) const;
+  [[nodiscard]] Result<HubReply> send(HttpRequest request, const std::string& file) const;
+  /// The same for a part of a file at `url`, which may take several requests, as RangeReader's.
+  [[nodiscard]] Result<HubReply> read(std::string url, const std::string& file,
+                                      const ByteRange& range, std::span<std::byte> into) const;
+
+  /// Of all calls of read() so far.
+  [[nodiscard]] RequestCounts counts() const noexcept { return reader_.counts(); }
 
   /// "https://huggingface.co", without a slash at its end.
   [[nodiscard]] const std::string& endpoint() const noexcept { return endpoint_; }
   [[nodiscard]] const HubToken& token() const noexcept { return token_; }
 
  private:
+  using Send = std::function<Result<HttpResponse>(const HttpRequest& hop, bool is_own)>;
+  [[nodiscard]] Result<HubReply> follow(HttpRequest request, const std::string& file,
+                                        const Send& send) const;
+
   std::string endpoint_;
   std::string origin_;
   HubToken token_;
   HttpClient client_;
+  RangeReader reader_;
   mutable RateLimit limit_;
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/core/printable.hpp"
+#include "src/storage/http/rate_limit.hpp"
 #include "src/storage/hub/hub_answers.hpp"
 #include "src/storage/hub/hub_store.hpp"
 #include "src/storage/hub_url.hpp"

@@ -43,7 +43,8 @@ HubClient client_of(const ObjectStorageOptions& options, const Environment& envi
   std::string endpoint = first_of({environment("HF_ENDPOINT"), kUsualHub});
   return {require_endpoint_or_path(std::move(endpoint), "HF_ENDPOINT", kUsualHub),
           options.anonymous ? HubToken() : HubToken(environment),
-          {.connect = options.connect_timeout, .idle = options.timeout}};
+          {.connect = options.connect_timeout, .idle = options.timeout},
+          is_hedged(options)};
 }
 
 std::string without_slash(std::string key) {
@@ -245,32 +246,31 @@ Result<void> HubStore::read_range(const ObjectName& name, const FileStamp& stamp
                                        "open it again",
                                        into.size(), stamp.bytes)};
   const ByteRange range{offset, into.size(), stamp.bytes};
-  HttpRequest request;
-  if (!range.is_whole()) request.headers.push_back("range: " + range.header());
   // What is known to be where, unless that URL has expired.
   std::optional<HubReply> reply;
   if (std::string known = links_.find(file); !known.empty()) {
-    request.url = known;
-    Result<HubReply> answer = client_.send(request, file, into);
+    Result<HubReply> answer = client_.read(known, file, range, into);
     if (!answer) {
       links_.forget(file, known);
       return std::move(answer.fault());
     }
     const long status = answer->response.status;
-    const bool is_refused = status >= 400 && status != 408 && status != 416 && status != 429;
+    const bool is_refused = status >= 400 && status != 408 && status != 416 && status != 429 &&
+                            status != RangeReader::kChanged;
     if (is_refused)
       links_.forget(file, known);
     else
       reply = *std::move(answer);
   }
   if (!reply) {
-    request.url = usual;
-    Result<HubReply> answer = client_.send(request, file, into);
+    Result<HubReply> answer = client_.read(usual, file, range, into);
     if (!answer) return std::move(answer.fault());
     if (answer->response.is_good() && answer->url != usual) links_.keep(file, answer->url);
     reply = *std::move(answer);
   }
   const HttpResponse& response = reply->response;
+  if (response.status == RangeReader::kChanged)
+    return Fault{.reason = "the file was changed while it was read; open it again"};
   if (!reply->commit.empty() && reply->commit != *commit)
     return Fault{.reason =
                      fmt::format("expected the file at commit {}, {} gave it at commit {}; "

@@ -30,6 +30,7 @@ class HubStore final : public ObjectStore {
   Result<FileStamp> stat(const ObjectName& name) const override;
   Result<void> read(const ObjectName& name, const FileStamp& stamp, std::uint64_t offset,
                     std::span<std::byte> into) const override;
+  RequestCounts counts() const override { return client_.counts(); }
 
  private:
   /// The hash of the commit that names of this bucket stand for.

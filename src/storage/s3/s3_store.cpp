@@ -40,6 +40,7 @@ S3Store::S3Store(const ObjectStorageOptions& options, const Environment& environ
       anonymous_(options.anonymous),
       requester_pays_(options.requester_pays),
       client_({.connect = options.connect_timeout, .idle = options.timeout}),
+      reader_(client_, is_hedged(options)),
       timeout_(options.timeout),
       attempts_(options.attempts) {
   const AwsProfile profile(options.profile, environment);
@@ -81,8 +82,7 @@ S3Store::Address S3Store::address_of(const ObjectName& name) const {
   return address;
 }
 
-Result<HttpResponse> S3Store::send(const ObjectName& name, const Request& what,
-                                   std::optional<std::span<std::byte>> into) const {
+Result<HttpRequest> S3Store::signed_request(const ObjectName& name, const Request& what) const {
   const Address address = address_of(name);
   HttpRequest request{.method = what.method,
                       .url = address.base + address.path,
@@ -111,14 +111,21 @@ Result<HttpResponse> S3Store::send(const ObjectName& name, const Request& what,
   } catch (const Error& error) {
     return Fault{.reason = error.what(), .file = name.url(), .transient = true};
   }
-  Result<HttpResponse> response = client_.send(request, into);
-  if (!response) {
-    Fault fault = std::move(response.fault());
-    if (fault.reason != core::Interruption::kReason)
-      fault.reason = fmt::format("cannot reach {}: {}", endpoint_, fault.reason);
-    fault.file = name.url();
-    return fault;
-  }
+  return request;
+}
+
+Fault S3Store::unreached(Fault fault, const ObjectName& name) const {
+  if (fault.reason != core::Interruption::kReason)
+    fault.reason = fmt::format("cannot reach {}: {}", endpoint_, fault.reason);
+  fault.file = name.url();
+  return fault;
+}
+
+Result<HttpResponse> S3Store::send(const ObjectName& name, const Request& what) const {
+  Result<HttpRequest> request = signed_request(name, what);
+  if (!request) return std::move(request.fault());
+  Result<HttpResponse> response = client_.send(*request);
+  if (!response) return unreached(std::move(response.fault()), name);
   return response;
 }
 
@@ -243,15 +250,22 @@ Result<void> S3Store::read(const ObjectName& name, const FileStamp& stamp, std::
                            std::span<std::byte> into) const {
   if (into.empty()) return {};
   const ByteRange range{offset, into.size(), stamp.bytes};
-  Request request;
-  if (!range.is_whole()) request.headers.emplace_back("range", range.header());
-  Result<HttpResponse> response = send(name, request, into);
+  const auto make = [&](const ByteRange& part, const std::string& etag) {
+    Request request;  // its headers by their names
+    if (!etag.empty()) request.headers.emplace_back("if-match", etag);
+    if (!part.is_whole()) request.headers.emplace_back("range", part.header());
+    return signed_request(name, request);
+  };
+  Result<HttpResponse> response = reader_.read(range, into, make);
   if (!response) {
-    response.fault().offset = offset;
-    return std::move(response.fault());
+    Fault fault = std::move(response.fault());
+    if (fault.file.empty()) fault = unreached(std::move(fault), name);
+    fault.offset = offset;
+    return fault;
   }
   const bool changed = version_of_etag(response->header("etag")) != stamp.version;
-  if (response->status == 416 || (response->is_good() && changed)) {
+  if (response->status == RangeReader::kChanged || response->status == 416 ||
+      (response->is_good() && changed)) {
     return Fault{
         .reason = "the object was changed after it had been listed or indexed; open it again",
         .file = name.url(),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/storage/http/client.hpp"
+#include "src/storage/http/range_reader.hpp"
 #include "src/storage/object_store.hpp"
 #include "src/storage/s3/aws_credentials.hpp"
 #include "src/storage/s3/s3_responses.hpp"
@@ -28,6 +29,7 @@ class S3Store final : public WritableObjectStore {
   Result<FileStamp> stat(const ObjectName& name) const override;
   Result<void> read(const ObjectName& name, const FileStamp& stamp, std::uint64_t offset,
                     std::span<std::byte> into) const override;
+  RequestCounts counts() const override { return reader_.counts(); }
 
   Result<void> put(const ObjectName& name, std::span<const std::byte> bytes) const override;
   Result<std::string> begin_upload(const ObjectName& name, const std::string& mark) const override;
@@ -53,10 +55,13 @@ class S3Store final : public WritableObjectStore {
     std::string_view body{};
     std::optional<std::chrono::milliseconds> idle{};  // as HttpRequest's
   };
+  // The same with its URL and signed.
+  [[nodiscard]] Result<HttpRequest> signed_request(const ObjectName& name,
+                                                   const Request& request) const;
   // One attempt. Faults are those of the connection; any status is a response.
-  [[nodiscard]] Result<HttpResponse> send(
-      const ObjectName& name, const Request& request,
-      std::optional<std::span<std::byte>> into = std::nullopt) const;
+  [[nodiscard]] Result<HttpResponse> send(const ObjectName& name, const Request& request) const;
+  // The Fault of a connection, with the names of the server and the object.
+  [[nodiscard]] Fault unreached(Fault fault, const ObjectName& name) const;
   // One that writes, with what all of these have. An error status is a Fault.
   [[nodiscard]] Result<HttpResponse> send_write(const ObjectName& name, Request request) const;
   // What a request needs to be allowed, for messages.
@@ -78,6 +83,7 @@ class S3Store final : public WritableObjectStore {
   bool anonymous_ = false;
   bool requester_pays_ = false;
   HttpClient client_;
+  RangeReader reader_;
   std::chrono::milliseconds timeout_;
   int attempts_;  // of listings and of stat()
   std::unique_ptr<AwsCredentialChain> credentials_;

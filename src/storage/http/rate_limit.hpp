@@ -1,13 +1,17 @@
-// storage/hub/rate_limit: pauses that a server asks for.
+// storage/http/rate_limit: pauses that a server asks for.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "src/storage/http/client.hpp"
 
 namespace penstock::storage {
+
+/// How many seconds an answer asks to wait before the next request, by Retry-After or RateLimit; nothing where it does not.
+[[nodiscard]] std::optional<std::uint64_t> seconds_to_wait(const HttpResponse& response);
 
 /// A server that is asked too often says how long to wait. All threads wait then, before their next request.
 ///
