@@ -60,6 +60,27 @@ def require_batches(plan: Dataset) -> None:
         raise ValueError("DataLoader takes a plan that ends in batch, and this one has none: put .batch(256) at its end")
 
 
+class _Loop(Iterator[Batch]):
+    """A loop over one pass. After an error it raises again, and does not end as if the pass had."""
+
+    def __init__(self, steps: Iterator[Batch]) -> None:
+        self._steps = steps
+        self._error: BaseException | None = None
+
+    def __next__(self) -> Batch:
+        if isinstance(self._error, Exception):
+            raise self._error
+        if self._error is not None:
+            raise RuntimeError("this loop was interrupted: begin a new one, `for batch in loader`") from self._error
+        try:
+            return next(self._steps)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self._error = error
+            raise
+
+
 class PassLoader(ABC, Generic[Batch]):
     """Each `for` loop is one pass over `dataset`, which ends in batch; the next pass is read ahead.
 
@@ -182,7 +203,7 @@ class PassLoader(ABC, Generic[Batch]):
                 "this loader reads a stream, whose records come once, and it has ended: make a new queue or generator, "
                 "and a new loader, for another pass"
             )
-        return self._pass()
+        return _Loop(self._pass())
 
     def _begin_pass(self) -> None:
         if self._steps is not None and not self._is_fresh and self._position % max(self._steps, 1) != 0:

@@ -366,3 +366,19 @@ def test_options_of_other_loaders_are_answered():
     for word, answer in [("shuffle", "it is .shuffle() of the plan"), ("dept", "did you mean 'depth'?"), ("on_falt", "did you mean 'on_fault'?")]:
         with pytest.raises(TypeError, match=re.escape(f"DataLoader() has no option '{word}': {answer}")):
             DataLoader(None, **{word: 1})
+
+
+class Failing(Passes):
+    def _convert(self, step: ps.Step) -> list[int]:
+        if step.number == 2:
+            raise ValueError("a batch that cannot be collated")
+        return super()._convert(step)
+
+
+def test_a_loop_that_failed_fails_again():
+    """It does not end as if the rest of the pass had been delivered."""
+    steps = iter(Failing())
+    assert [next(steps), next(steps)] == expected(1)[0][:2]
+    for _ in range(3):
+        with pytest.raises(ValueError, match="cannot be collated"):
+            next(steps)

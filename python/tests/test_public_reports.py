@@ -280,3 +280,25 @@ def test_what_is_ignored_is_refused() -> None:
     images = ps.memory({"image": np.zeros((2, 8, 8, 3), np.uint8)}).batch(2)
     with pytest.raises(ValueError, match="mix_probability is that of mixup and cutmix"):
         images.transform_on_device(mix_probability=0.5)
+
+
+def test_numbers_and_names_of_a_table_are_told_apart(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, **{f"{k}.jpg": JPEG for k in range(3)}, **{" 0.jpg": JPEG})
+
+    def read(names: list[str], text: str = "", **options: object) -> list[int]:
+        rows = "".join(f"{k}.jpg,{name}\n" for k, name in enumerate(names))
+        (tmp_path / "t.csv").write_text("file,label\n" + (text or rows))
+        return ps.images_from(tmp_path / "t.csv", **options).labels().tolist()  # type: ignore[arg-type]
+
+    assert read(["1", "2", "0"], classes=["1", "2", "0"]) == [0, 1, 2]
+    with pytest.raises(ps.Error, match="'1.0' is none of the 3 names"):
+        read(["1.0", "2.0", "0.0"], classes=["1", "2", "0"])
+    assert read(["1", "2.0", "0"], classes=["a", "b", "c"]) == [1, 2, 0]
+    with pytest.raises(ValueError, match="has integers, and classes has the name '1'"):
+        ps.images_from(ps.memory({"label": np.array([1, 2, 0]), "file": np.arange(3)}), classes=["1", "2", "0"], ending=".jpg", root=tmp_path)
+    with pytest.raises(ps.Error, match="the labels '007' and '7' are one number"):
+        read(["007", "7", "08"])
+    assert read(["007", "007", "08"]) == [7, 7, 8]
+    assert ps.images_from(tmp_path / "t.csv").class_names == []
+    assert read([], text='file,label\n" 0.jpg","cat "\n0.jpg,cat\n 1.jpg , cat \n') == [1, 0, 0]
+    assert ps.images_from(tmp_path / "t.csv").class_names == ["cat", "cat "]

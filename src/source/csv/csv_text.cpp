@@ -134,6 +134,10 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(kCsvBlanks) - first + 1);
 }
 
+std::string value_of(CsvField&& field) {
+  return field.is_quoted ? std::move(field.text) : std::string(trimmed(field.text));
+}
+
 void require_plain_text(std::string_view bytes, const std::string& path) {
   if (bytes.starts_with("\x1F\x8B") || bytes.starts_with("PK\x03\x04") ||
       bytes.starts_with("\x28\xB5\x2F\xFD"))

@@ -27,6 +27,9 @@ struct CsvField {
   char end = '\0';  ///< the separator or line feed behind it; '\0' at the end of the text
 };
 
+/// A field's value: as it is between quotes, else without blanks around it.
+[[nodiscard]] std::string value_of(CsvField&& field);
+
 /// A field in double quotes, where "" is one of them (RFC 4180), or what comes before a separator or the line's end, blanks
 /// included. Takes it off `rest`, with what ends it; none where a quote does not end, or something else follows it.
 [[nodiscard]] std::optional<CsvField> take_csv_field(std::string_view& rest,

@@ -67,9 +67,9 @@ TableKeys keys_of_csv(std::string_view text, const std::string& file,
   source::read_csv(text, file, columns,
                    [&](std::uint64_t line, std::span<source::CsvField> values) {
                      keys.places.push_back(line);
-                     keys.paths.emplace_back(source::trimmed(values[0].text));
+                     keys.paths.push_back(value_of(std::move(values[0])));
                      if (values.size() == 1) return;
-                     keys.texts.emplace_back(source::trimmed(values[1].text));
+                     keys.texts.push_back(value_of(std::move(values[1])));
                    });
   return keys;
 }
@@ -193,7 +193,14 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
 }
 
 void set_labels(TableKeys& keys, const ImagesFromOptions& options, FilesOptions& files) {
+  const auto number = std::ranges::find_if(options.classes, source::is_integer_label);
+  const bool has_number = number != options.classes.end();
   if (!keys.integers.empty()) {
+    if (has_number)
+      refuse_table(fmt::format(
+          "the column '{}' has integers, and classes has the name '{}': make the column one of "
+          "texts if it has names, or leave out classes if it has numbers",
+          options.label, core::printable(*number, kShownOfPath)));
     files.labels = std::move(keys.integers);
     files.classes = options.classes.empty() ? std::move(keys.class_names) : options.classes;
     return;
@@ -205,12 +212,9 @@ void set_labels(TableKeys& keys, const ImagesFromOptions& options, FilesOptions&
           keys.places[row],
           fmt::format("the label, in the column '{}', is empty; fill it in, or remove the row",
                       options.label));
-  // With classes, numbers of these or their names.
-  const source::ClassNumbers numbers = source::numbers_of(options.classes);
-  const bool are_numbers =
-      !options.classes.empty() && std::ranges::all_of(keys.texts, [&](const std::string& text) {
-        return source::is_integer_label(text) && !numbers.contains(text);
-      });
+  // With classes, numbers of these or their names; names alone, where numbers are among these.
+  const bool are_numbers = !options.classes.empty() && !has_number &&
+                           std::ranges::all_of(keys.texts, source::is_integer_label);
   const std::span<const std::string> names =
       are_numbers ? std::span<const std::string>() : std::span<const std::string>(options.classes);
   source::LabelTexts labels(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -139,6 +140,7 @@ Labels LabelTexts::finish(std::vector<std::string> texts,
                           std::span<const std::uint64_t> number_of) && {
   if (!classes_.empty()) return named_labels(texts, {classes_.begin(), classes_.end()}, numbers_);
   if (first_word_ == kNone) {
+    refuse_other_digits(texts, number_of);
     Labels labels;
     labels.of_file.reserve(texts.size());
     for (const std::string& text : texts) labels.of_file.push_back(label_of(text).value);
@@ -156,6 +158,28 @@ Labels LabelTexts::finish(std::vector<std::string> texts,
                        "is one name, list all names in the option classes",
                        core::printable(texts[k], kShownOfLabel), words_.several));
   return named_labels(texts, names, numbers);
+}
+
+void LabelTexts::refuse_other_digits(std::span<const std::string> texts,
+                                     std::span<const std::uint64_t> number_of) const {
+  const auto is_of_digits = [](const std::string& text) {
+    return text.find_first_not_of("0123456789") == text.npos;
+  };
+  const auto is_padded = [](const std::string& text) {
+    return text.size() > 1 && text.front() == '0';
+  };
+  if (std::ranges::none_of(texts, is_padded)) return;
+  std::unordered_map<std::int64_t, std::string_view> digits;
+  for (std::size_t k = 0; k < texts.size(); ++k) {
+    if (!is_of_digits(texts[k])) continue;
+    const auto [place, is_new] = digits.emplace(label_of(texts[k]).value, texts[k]);
+    if (is_new || place->second == texts[k]) continue;
+    fail(number_of[k],
+         fmt::format("the labels '{}' and '{}' are one number: write it in one way, or, if these "
+                     "are names, list all names in the option classes",
+                     core::printable(place->second, kShownOfLabel),
+                     core::printable(texts[k], kShownOfLabel)));
+  }
 }
 
 void LabelTexts::fail(std::uint64_t number, const std::string& what) const {

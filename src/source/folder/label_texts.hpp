@@ -33,12 +33,14 @@ class LabelTexts {
   void check(std::uint64_t number, const std::string& text);
   /// Of all that were checked, in any order; number_of[i] is the place of texts[i].
   ///
-  /// Errors  Error  a name is a list of others
+  /// Errors  Error  a name is a list of others; two texts, 7 and 007, are one number
   [[nodiscard]] Labels finish(std::vector<std::string> texts,
                               std::span<const std::uint64_t> number_of) &&;
 
  private:
   void check_kind(std::uint64_t number, const std::string& text);
+  void refuse_other_digits(std::span<const std::string> texts,
+                           std::span<const std::uint64_t> number_of) const;
   [[noreturn]] void fail(std::uint64_t number, const std::string& what) const;
 
   Words words_;

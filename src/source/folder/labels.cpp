@@ -51,8 +51,7 @@ std::optional<Line> split_quoted(std::string_view line, std::string_view separat
   const auto take = [&] {
     line = trimmed(line);
     auto field = take_csv_field(line, separators);
-    return field ? field->is_quoted ? std::move(field->text) : std::string(trimmed(field->text))
-                 : std::string();
+    return field ? value_of(*std::move(field)) : std::string();
   };
   Line parts;
   parts.name = take();
