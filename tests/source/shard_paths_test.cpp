@@ -133,7 +133,12 @@ TEST(ShardPaths, OfAFolderAreAsManyAsTheirNamesSay) {
   EXPECT_THAT(find(folder.path()), SizeIs(4));
   for (const char* name : {"of-1", "-of-3", "a-of-3", "a-1-of-", "a-99999999999999999999-of-3"})
     EXPECT_EQ(numbered_name(name), std::nullopt) << name;
-  EXPECT_EQ(numbered_name("1-of-3")->rest, "*-of-3");
+  EXPECT_EQ(numbered_name("1-of-3")->pattern, "*-of-3");
+  EXPECT_EQ(numbered_name("a-1-of-3-b42f6c.x.tar")->pattern, "a-*-of-3*.tar");
+  EXPECT_EQ(numbered_name("a-1-of-3-b42f6c")->pattern, "a-*-of-3*");
+  for (const char* name : {"hub/train-0-of-2-b42f.tar", "hub/train-1-of-2-9ee2.tar"})
+    folder.write(name);
+  EXPECT_THAT(find((folder / "hub").string()), SizeIs(2));
 }
 
 }  // namespace

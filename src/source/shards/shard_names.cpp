@@ -88,8 +88,14 @@ std::optional<NumberedName> numbered_name(std::string_view name) {
   const auto number = number_in(name.substr(begin, of - begin));
   const auto count = number_in(name.substr(of + kOf.size(), behind - of - kOf.size()));
   if (!number || !count) return std::nullopt;
-  return NumberedName{std::string(name.substr(0, begin)) + "*" + std::string(name.substr(of)),
-                      *number, *count};
+  std::string_view rest = name.substr(behind);
+  std::string pattern =
+      std::string(name.substr(0, begin)) + "*" + std::string(name.substr(of, behind - of));
+  if (!rest.empty() && rest.front() != '.') {
+    pattern += '*';
+    rest.remove_prefix(std::min(rest.rfind('.'), rest.size()));
+  }
+  return NumberedName{pattern + std::string(rest), *number, *count};
 }
 
 std::string name_of_pattern(std::string_view path) {

@@ -32,7 +32,9 @@ inline constexpr std::string_view kIndexEnding = ".penstock-index";
 
 /// Of "train-00001-of-00005.parquet".
 struct NumberedName {
-  std::string rest;  ///< the name with * in place of its own number: "train-*-of-00005.parquet"
+  /// The name with * in place of its own number, "train-*-of-00005.parquet", and of what Hugging Face's datasets once put behind
+  /// the count, "train-00001-of-00005-b42f6c3b.parquet".
+  std::string pattern;
   std::uint64_t number = 0;
   std::uint64_t count = 0;
 };

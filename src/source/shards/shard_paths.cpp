@@ -215,12 +215,12 @@ void require_all_numbers(const std::string& folder, std::span<const std::string>
   std::map<std::string, std::pair<std::uint64_t, std::set<std::uint64_t>>> sets;
   for (const std::string& path : paths) {
     if (const auto name = numbered_name(name_of(path))) {
-      auto& [count, numbers] = sets[name->rest];
+      auto& [count, numbers] = sets[name->pattern];
       count = name->count;
       numbers.insert(name->number);
     }
   }
-  for (const auto& [rest, set] : sets) {
+  for (const auto& [pattern, set] : sets) {
     const auto& [count, numbers] = set;
     if (numbers.size() >= count) continue;
     std::uint64_t missing = 0;
@@ -231,8 +231,8 @@ void require_all_numbers(const std::string& folder, std::span<const std::string>
     throw Error(fmt::format(
         "{} has {} of {} files {}, number {} is missing: a copy of them may have ended early; give "
         "a pattern, '{}', to read those that are there",
-        folder, numbers.size(), count, core::printable(rest, 100), missing,
-        in_folder(folder, core::printable(rest, 100))));
+        folder, numbers.size(), count, core::printable(pattern, 100), missing,
+        in_folder(folder, core::printable(pattern, 100))));
   }
 }
 
