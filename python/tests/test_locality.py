@@ -110,7 +110,7 @@ print(json.dumps({"machines": list(ps.InputContext.from_environment().machines),
 def test_processes_of_a_launcher_know_their_machines():
     running = []
     for rank in range(4):
-        launched = {"RANK": rank, "WORLD_SIZE": 4, "LOCAL_RANK": rank % 2, "LOCAL_WORLD_SIZE": 2}
+        launched = {"RANK": rank, "WORLD_SIZE": 4, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 4}
         environment = {**os.environ, **{name: str(value) for name, value in launched.items()}}
         running.append(subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True))
     told = [json.loads(process.communicate(timeout=300)[0]) for process in running]

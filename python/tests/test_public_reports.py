@@ -243,13 +243,16 @@ def test_a_folder_of_shards_is_one_split(tmp_path: pathlib.Path) -> None:
     for read in ps.webdataset, ps.images:
         with pytest.raises(ps.Error, match=r"several splits, train \(train-000.tar\), validation \(val-000.tar\)"):
             read(tmp_path)
-        assert len(read(tmp_path / "train*")) == 1
+        assert len(read(tmp_path / "*train*.tar")) == 1
 
 
-def test_folders_of_classes_beside_a_shard_are_read(tmp_path: pathlib.Path) -> None:
+def test_folders_of_classes_beside_a_shard_are_an_error(tmp_path: pathlib.Path) -> None:
     write(tmp_path, **{"cat/0.jpg": JPEG, "dog/0.jpg": JPEG})
     tar(tmp_path / "extra.tar", [("0.jpg", JPEG), ("0.cls", b"7")])
-    assert ps.images(tmp_path).class_names == ["cat", "dog"]
+    with pytest.raises(ps.Error, match="has shards, and images in the folders beside them"):
+        ps.images(tmp_path)
+    assert ps.image_folder(tmp_path).class_names == ["cat", "dog"]
+    assert len(ps.images(tmp_path / "*.tar")) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,10 @@ namespace penstock {
 
 namespace {
 
-// None where this process is not where it would be if the ranks were one after another, equally many on each machine. Where they
-// are not, that is so of some process at the least.
+// Known where all processes are on this machine. How many are on others is not: 4, 2 and 2 look like 4 and 4 to some of them.
 std::vector<std::uint64_t> machines_of(const Launch& launch) {
-  const std::uint32_t each = launch.local_world;
-  if (launch.world == 1 || each == 0 || launch.world % each != 0) return {};
-  if (launch.rank % each != launch.local_rank) return {};
-  std::vector<std::uint64_t> machines(launch.world);
-  for (std::uint32_t rank = 0; rank < launch.world; ++rank) machines[rank] = rank / each;
-  return machines;
+  if (launch.world == 1 || launch.local_world != launch.world) return {};
+  return std::vector<std::uint64_t>(launch.world);
 }
 
 }  // namespace

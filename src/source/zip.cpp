@@ -91,16 +91,18 @@ void require_pairs(const Source& first, const Source& other) {
   const std::uint64_t size = std::min(first.size(), other.size());
   std::uint64_t same = 0;
   while (same < size && stem_of(first, same) == stem_of(other, same)) ++same;
-  if (same == size && first.size() == other.size()) return;
+  // Of the folders: some of their files may have been chosen.
+  const std::uint64_t files = origin_of(first).size();
+  const std::uint64_t others = origin_of(other).size();
+  if (same == size && files == others) return;
   std::optional<std::uint64_t> number = find_no_pair(first, other, false);
   if (!number) number = find_no_pair(first, other, true);
-  if (!number && first.size() != other.size())
+  if (!number && files != others)
     throw std::invalid_argument(fmt::format(
         "zip pairs files in the order of their names, and there are {} and {} of them, '{}' and "
         "'{}' the first: remove or add the files that one of the folders lacks; or make both of "
         "files(...), with two lists in one order",
-        first.size(), other.size(), core::printable(first.location(0)),
-        core::printable(other.location(0))));
+        files, others, core::printable(first.location(0)), core::printable(other.location(0))));
   if (!number) return;
   throw std::invalid_argument(fmt::format(
       "zip pairs files in the order of their names, endings too, and so '{}' with '{}': remove or "

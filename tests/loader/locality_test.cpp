@@ -311,11 +311,10 @@ TEST(LoaderLocality, TakesTheMachinesFromTheLauncher) {
                                .launcher = "torchrun"})
         .machines;
   };
-  EXPECT_EQ(machines(3, 6, 1, 2), (Machines{0, 0, 1, 1, 2, 2}));
-  EXPECT_EQ(machines(2, 3, 0, 1), (Machines{0, 1, 2}));
+  EXPECT_EQ(machines(3, 4, 3, 4), (Machines{0, 0, 0, 0}));
   EXPECT_EQ(machines(0, 1, 0, 1), Machines());
-  EXPECT_EQ(machines(1, 4, 0, 2), Machines()) << "dealt to the machines in turn";
-  EXPECT_EQ(machines(0, 6, 0, 4), Machines()) << "4 and 2";
+  EXPECT_EQ(machines(0, 8, 0, 4), Machines()) << "4 and 4, or 4, 2 and 2";
+  EXPECT_EQ(machines(4, 8, 0, 2), Machines());
 }
 
 }  // namespace

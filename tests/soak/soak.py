@@ -261,7 +261,8 @@ class Soak:
             world = draw.choice([1, 1, 2, 4])
             command = [str(self.given.throughput), *flags, "--state-out", str(mine), "--state-every", "1", "--record", str(record), "--quiet"]
             command += ["--devices", f"host:{draw.choice([1, 2, 3])}", "--threads", str(draw.choice([1, 2, 8]))]
-            command += ["--depth", str(draw.choice([1, 2, 4])), "--io-threads", str(draw.choice([0, 2, 8]))]
+            command += ["--io-threads", str(draw.choice([0, 2, 8]))]
+            command += ["--depth", str(draw.choice([1, 2, 4]))] if kind != "table" else []
             if kind not in ("table", "tokens"):
                 command += ["--index", draw.choice(["auto", "off", "build", str(folder / "index")] if world == 1 else ["auto", "off", "build"])]
             command += ["--state-in", str(state)] if state else []

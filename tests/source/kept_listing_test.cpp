@@ -154,6 +154,10 @@ TEST_F(KeptListing, ListsFoldersThatHaveChangedAgain) {
   fs::remove_all(data_ / "a/b");
   data_.write("a/7.jpg");
   expect_now();
+  // Other times, and the same names.
+  data_.write("c/passing.jpg");
+  fs::remove(data_ / "c/passing.jpg");
+  expect_now();
   // With its old time of modification, as unpacking sets it.
   const auto before = fs::last_write_time(data_ / "c");
   data_.write("c/8.jpg");

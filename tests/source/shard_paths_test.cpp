@@ -108,17 +108,22 @@ TEST(ShardPaths, OfAFolderAreThoseOfOneSplit) {
   EXPECT_THAT([&] { (void)find((folder / "a").string()); },
               ThrowsMessage<Error>(AllOf(HasSubstr("several splits, train (mnist-train-0.tar), "
                                                    "validation (Validation_0.tar): give a pattern"),
-                                         HasSubstr("a/*train*'"))));
+                                         HasSubstr("a/*train*.tar'"))));
   EXPECT_THAT(find((folder / "a/*").string()), SizeIs(4));
   EXPECT_THAT(find((folder / "a/*train-*").string()), SizeIs(2));
+  EXPECT_THAT(find((folder / "a/*train*.tar").string()), SizeIs(3));
+  folder.write("b/TEST-0-of-2.tar");
+  folder.write("b/TEST-1-of-2.tar");
+  folder.write("b/Dev.tar");
+  EXPECT_THAT([&] { (void)find((folder / "b").string()); },
+              ThrowsMessage<Error>(HasSubstr("b/TEST-*-of-2.tar'")));
   for (const auto& [name, split] : {std::pair{"dev.tar", "validation"},
                                     {"EVAL-1.tar", "test"},
                                     {"val.tar", "validation"},
-                                    {"x_testing.tar", "test"},
-                                    {"contrived.tar", ""},
-                                    {"", ""},
-                                    {"1.tar", ""}})
-    EXPECT_EQ(split_of_name(name), split) << name;
+                                    {"x_testing.tar", "test"}})
+    EXPECT_EQ(split_of_name(name).value().split, split) << name;
+  for (const char* name : {"contrived.tar", "", "1.tar"}) EXPECT_FALSE(split_of_name(name)) << name;
+  EXPECT_EQ(split_of_name("x.Dev-1.tar")->word, "Dev");
 }
 
 TEST(ShardPaths, OfAFolderAreAsManyAsTheirNamesSay) {

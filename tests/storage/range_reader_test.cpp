@@ -173,6 +173,16 @@ TEST_F(RangeReads, ASecondRequestThatFailsLeavesTheFirst) {
   EXPECT_GE(store_->counts().failures, 1U);
 }
 
+TEST_F(RangeReads, ASecondRequestThatIsRefusedLeavesTheFirst) {
+  open_and_read_usual();
+  server_.misbehave({.slow_start = 500ms}, [](const ObjectRead& read) {
+    if (read.key != "odd") return Trouble::none;
+    return read.earlier == 0 ? Trouble::slow_start : Trouble::denied;
+  });
+  expect_all();
+  EXPECT_GE(reads().size(), 2U);
+}
+
 TEST_F(RangeReads, SecondRequestsAreAtMostTwoInAHundred) {
   open_and_read_usual();
   server_.misbehave({.slow_start = 100ms}, [](const ObjectRead&) { return Trouble::slow_start; });

@@ -227,8 +227,8 @@ struct InputContext {
   /// another number has other rows than those that its cache keeps
   std::vector<std::uint64_t> machines{};
 
-  /// As torchrun, mpirun or srun started this process; one pipeline where none of them did. The machines are numbered from 0,
-  /// where the launcher says that each has equally many processes, with ranks one after another; else there are none here.
+  /// As torchrun, mpirun or srun started this process; one pipeline where none of them did. The machines are known where all
+  /// processes are on this one, by LOCAL_WORLD_SIZE and its kind; else there are none here, and locality asks for them.
   ///
   /// Errors  Error  the launchers' variables contradict each other
   [[nodiscard]] static InputContext from(const Launch& launch = Launch::from_environment());

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <penstock/core/error.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/shards.hpp>
 
@@ -59,6 +60,16 @@ bool has_class_folders(const std::filesystem::path& path) {
 // Such files may lie beside folders of classes; an MDS data set is a folder of its own.
 bool may_be_beside_classes(ImageForm form) { return form != ImageForm::mds; }
 
+// Tables are left out, and said to be. Of shards it cannot be told which of both is meant.
+ImageForm form_beside_classes(ImageForm form, const std::string& folder) {
+  if (form != ImageForm::tar && form != ImageForm::tfrecord) return ImageForm::folder;
+  throw Error(fmt::format(
+      "{} has shards, and images in the folders beside them: give a pattern for the shards, such "
+      "as '{}{}*.{}', or call image_folder() for the images",
+      folder, folder, folder.ends_with('/') ? "" : "/",
+      form == ImageForm::tar ? "tar" : "tfrecord"));
+}
+
 // As has_class_folders(), of objects.
 bool has_class_folders(const storage::ObjectStore& objects, storage::ObjectName folder,
                        const std::vector<std::string>& keys) {
@@ -89,9 +100,8 @@ ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& o
     if (!object.is_folder && form == ImageForm::folder) form = form_of_name(name);
     return may_be_beside_classes(form);  // folders may come yet
   });
-  return may_be_beside_classes(form) && has_class_folders(objects, folder, inside)
-             ? ImageForm::folder
-             : form;
+  if (form == ImageForm::folder || !may_be_beside_classes(form)) return form;
+  return has_class_folders(objects, folder, inside) ? form_beside_classes(form, path) : form;
 }
 
 // Of a folder, where there are shards: they would change nothing.
@@ -117,7 +127,8 @@ ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptio
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const ImageForm form = form_of_name(entry.path().filename().string());
     if (form == ImageForm::folder || entry.is_directory(error)) continue;
-    return may_be_beside_classes(form) && has_class_folders(path) ? ImageForm::folder : form;
+    return may_be_beside_classes(form) && has_class_folders(path) ? form_beside_classes(form, name)
+                                                                  : form;
   }
   return ImageForm::folder;
 }

@@ -38,7 +38,8 @@ constexpr std::chrono::hours kUnused{30 * 24};
 constexpr std::chrono::hours kUseIsNoted{24};
 
 // Those that set a folder's times at each change of its entries. Others may not: many that show a bucket as folders give
-// each of them the same time for ever, and an image that is read only is made with any.
+// each of them the same time for ever, an image that is read only is made with any, and a folder of an overlayfs has the times of
+// the uppermost of its layers.
 struct KnownFileSystem {
   std::uint32_t magic;  // statfs(2)
   bool is_shared;       // by machines, whose clocks may differ, and which may see a change later
@@ -51,7 +52,6 @@ constexpr std::array kKnownFileSystems{
     KnownFileSystem{0xF2F52010, false},  // F2FS
     KnownFileSystem{0xCA451A4E, false},  // bcachefs
     KnownFileSystem{0x01021994, false},  // tmpfs
-    KnownFileSystem{0x794C7630, false},  // overlayfs
     KnownFileSystem{0x6969, true},       // NFS
     KnownFileSystem{0x0BD00BD0, true},   // Lustre
     KnownFileSystem{0x47504653, true},   // GPFS
@@ -123,14 +123,29 @@ class AsideFile {
 // What was not used for long, and what killed processes left.
 void remove_old_listings(const fs::path& folder) {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const auto age = fs::file_time_type::clock::now() - entry.last_write_time(ignored);
+  const std::string aside = fmt::format("{}{}", kListingEnding, kAside);
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    const auto age = fs::file_time_type::clock::now() - at->last_write_time(ignored);
     if (ignored) continue;
-    const bool is_aside = name.find(kAside) != name.npos;
+    const bool is_aside = name.find(aside) != name.npos;
     if ((is_aside && age > kLongestWrite) || (name.ends_with(kListingEnding) && age > kUnused))
-      fs::remove(entry.path(), ignored);
+      fs::remove(at->path(), ignored);
   }
+}
+
+// Mapped, unless another machine may replace or remove it: NFS keeps no file for the mappings of others, and a page of it that was
+// not read yet would end the program by SIGBUS.
+storage::MappedFile file_of(const fs::path& path) {
+  const storage::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const KnownFileSystem* const known = file.is_open() ? known_file_system_of(file.get()) : nullptr;
+  if (known != nullptr && !known->is_shared) return storage::map_file(path);
+  constexpr std::uint64_t kMostBytes = std::uint64_t{8} << 30;
+  auto text = storage::read_text_file(path.string(), kMostBytes);
+  if (!text) throw Error(text.fault().to_string());
+  auto owner = std::make_shared<const std::string>(*std::move(text));
+  return {std::as_bytes(std::span(*owner)), owner};
 }
 
 }  // namespace
@@ -162,7 +177,7 @@ std::optional<FileList> KeptListing::find() const {
   if (::lstat(file_.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
   std::optional<FileList> list;
   try {
-    list = FileList::read(storage::map_file(file_));
+    list = FileList::read(file_of(file_));
   } catch (const Error&) {
     core::require_wanted();
     return std::nullopt;  // it was removed meanwhile, or may not be read

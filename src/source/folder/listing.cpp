@@ -68,6 +68,10 @@ class FileLister {
         return walk(&kept, before ? &*before : nullptr, may_wait ? &lock : nullptr);
       } catch (const OtherLists&) {
         lock.take_or_wait(kLongestWait);
+      } catch (const Error&) {
+        core::require_wanted();
+        if (!before) throw;
+        return walk(&kept, nullptr, nullptr);  // what a link led to may be gone
       }
     }
   }
@@ -89,11 +93,16 @@ class FileLister {
     all = nullptr;
     const std::uint64_t known = count_known(list);
     if (kept == nullptr || list.size() < options_.keep_from || known == 0) return list;
-    if (before != nullptr && before->is_same_list(list) && count_known(*before) >= known)
+    if (before != nullptr && before->is_same_list(list) &&
+        std::ranges::equal(before->kept_folders(), list.kept_folders(), has_times_of))
       return *before;
     return kept->keep(std::move(list));
   }
 
+  // Whether nothing would be gained by the times of `now`.
+  static bool has_times_of(const KeptFolder& before, const KeptFolder& now) {
+    return !now.times.is_known() || now.times == before.times;
+  }
   static std::uint64_t count_known(const FileList& list) {
     return static_cast<std::uint64_t>(
         std::ranges::count_if(list.kept_folders(), &FolderTimes::is_known, &KeptFolder::times));

@@ -52,7 +52,7 @@ bool is_tfrecord_name(std::string_view name) noexcept {
          name.ends_with(".record") || is_numbered(name);
 }
 
-std::string_view split_of_name(std::string_view name) {
+std::optional<SplitName> split_of_name(std::string_view name) {
   static constexpr std::array<std::array<std::string_view, 5>, 3> kWords{{
       {"train", "training"},
       {"validation", "valid", "val", "dev"},
@@ -64,10 +64,13 @@ std::string_view split_of_name(std::string_view name) {
     const auto end = std::find_if_not(begin, lower.end(), is_letter);
     const std::string_view word(begin, end);
     for (const auto& words : kWords)
-      if (std::ranges::count(words, word) > 0) return words.front();
+      if (std::ranges::count(words, word) > 0)
+        return SplitName{
+            words.front(),
+            std::string(name.substr(static_cast<std::size_t>(begin - lower.begin()), word.size()))};
     begin = std::find_if(end, lower.end(), is_letter);
   }
-  return {};
+  return std::nullopt;
 }
 
 std::optional<NumberedName> numbered_name(std::string_view name) {

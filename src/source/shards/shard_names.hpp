@@ -26,9 +26,13 @@ inline constexpr std::string_view kIndexEnding = ".penstock-index";
 /// *.tfrecord, *.tfrecords, *.tfrec, *.record, or numbered: train-00000-of-01024.
 [[nodiscard]] bool is_tfrecord_name(std::string_view name) noexcept;
 
-/// The part of a data set that a name says, by the words of Hugging Face's datasets: "train", "validation" or "test" of
-/// "mnist-train.tfrecord" or "data/dev-00001.parquet"; empty: none.
-[[nodiscard]] std::string_view split_of_name(std::string_view name);
+/// The part of a data set that a name says, by the words of Hugging Face's datasets.
+struct SplitName {
+  std::string_view split;  ///< "train", "validation" or "test"
+  std::string word;        ///< as it is in the name: "Dev" in "Dev-00001.parquet"
+};
+/// Nothing of a name that says none.
+[[nodiscard]] std::optional<SplitName> split_of_name(std::string_view name);
 
 /// Of "train-00001-of-00005.parquet".
 struct NumberedName {

@@ -188,26 +188,38 @@ Texts matches(const std::string& pattern) {
   return paths;
 }
 
+constexpr std::size_t kShownOfName = 1000;  // bytes in a message: as long as names are
+
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 std::string in_folder(std::string_view folder, std::string_view name) {
   return fmt::format("{}{}{}", folder, folder.ends_with('/') ? "" : "/", name);
 }
 
+// A pattern for the files of the split that a name says.
+std::string pattern_of_split(std::string_view name, const SplitName& split) {
+  if (auto numbered = numbered_name(name)) return std::move(numbered->pattern);
+  return fmt::format("*{}*{}", split.word, name.substr(std::min(name.rfind('.'), name.size())));
+}
+
 // As one data set, what is to be measured would be trained on.
 void require_one_split(const std::string& folder, std::span<const std::string> paths) {
   std::map<std::string_view, std::string_view> splits;  // with a name of each
   for (const std::string& path : paths)
-    if (const std::string_view split = split_of_name(name_of(path)); !split.empty())
-      splits.emplace(split, name_of(path));
+    if (const auto split = split_of_name(name_of(path)))
+      splits.emplace(split->split, name_of(path));
   if (splits.size() < 2) return;
   std::vector<std::string> texts;
   for (const auto& [split, name] : splits)
-    texts.push_back(fmt::format("{} ({})", split, core::printable(name, 100)));
+    texts.push_back(fmt::format("{} ({})", split, core::printable(name, kShownOfName)));
+  const auto train = splits.find("train");
+  const std::string_view name = (train == splits.end() ? splits.begin() : train)->second;
   throw Error(fmt::format(
       "{} has files of several splits, {}: give a pattern for one of them, such as '{}', or a list "
       "of paths for all as one data set",
-      folder, fmt::join(texts, ", "), in_folder(folder, "*train*")));
+      folder, fmt::join(texts, ", "),
+      in_folder(folder,
+                core::printable(pattern_of_split(name, *split_of_name(name)), kShownOfName))));
 }
 
 // Names such as train-00001-of-00005.parquet say how many there are.
@@ -224,15 +236,14 @@ void require_all_numbers(const std::string& folder, std::span<const std::string>
     const auto& [count, numbers] = set;
     if (numbers.size() >= count) continue;
     std::uint64_t missing = 0;
-    for (const std::uint64_t number : numbers) {
-      if (number != missing) break;
-      ++missing;
-    }
+    while (numbers.contains(missing)) ++missing;
+    const std::string shown = core::printable(pattern, kShownOfName);
     throw Error(fmt::format(
-        "{} has {} of {} files {}, number {} is missing: a copy of them may have ended early; give "
-        "a pattern, '{}', to read those that are there",
-        folder, numbers.size(), count, core::printable(pattern, 100), missing,
-        in_folder(folder, core::printable(pattern, 100))));
+        "{} has {} of {} files {}{}: a copy of them may have ended early; give a pattern, '{}', to "
+        "read those that are there",
+        folder, numbers.size(), count, shown,
+        missing == 0 ? std::string() : fmt::format(", number {} is missing", missing),
+        in_folder(folder, shown)));
   }
 }
 

@@ -110,8 +110,9 @@ TableField make_field(TableColumn column, const TableLeaf& leaf, const TableValu
   if (field.column.shape.rank() == 0 && std::ranges::count(values.inner_sizes, 0U) != 0)
     throw Error(fmt::format(
         "{}: the column '{}' has lists of lists: say how many values the inner ones have, as in "
-        "TableColumn(name=\"{}\", shape=(None, {})), or name the columns to be read",
-        file, name, name, values.inner_sizes.size() == 1 ? "4" : "4, 4"));
+        "TableColumn(name=\"{}\", shape=(None{})), or name the columns to be read",
+        file, name, name,
+        fmt::join(std::vector<std::string>(values.inner_sizes.size(), ", 4"), "")));
   if (!field.column.lengths.empty() && !has_lengths)
     throw std::invalid_argument(fmt::format(
         "column '{}': lengths are those of a list's texts or bytes; leave lengths out", name));
@@ -272,7 +273,7 @@ std::vector<TableField> resolve_table_columns(
   std::vector<TableField> fields;
   const auto add = [&](TableColumn column, const TableLeaf& leaf) {
     TableValues values = values_of(leaf.number, column.column);
-    if (!values.inner_sizes.empty())
+    if (!values.inner_sizes.empty() && column.shape.rank() == 0)
       add_huggingface_sizes(leaves.huggingface, column.column, values);
     fields.push_back(make_field(std::move(column), leaf, values, file));
   };
@@ -327,6 +328,7 @@ void add_specs(const FieldSpec& field, const std::string& lengths, std::vector<F
 std::vector<std::string> huggingface_class_names(const std::string* text,
                                                  const std::string& column) {
   const HuggingFaceColumn found = find_huggingface_column(text, column);
+  if (!found.list_sizes.empty()) return {};  // of lists of labels
   if (!found.feature.is_object() || found.feature.value("_type", core::Json()) != "ClassLabel")
     return {};
   const auto names = found.feature.find("names");

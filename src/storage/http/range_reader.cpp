@@ -61,11 +61,11 @@ class RangeReader::Read {
   Read(const RangeReader& reader, const ByteRange& range, std::span<std::byte> into,
        const Make& make, bool heeds_pauses)
       : reader_(reader),
-        flight_(*reader.client_),
         range_(range),
         into_(into),
         make_(make),
-        heeds_pauses_(heeds_pauses) {}
+        heeds_pauses_(heeds_pauses),
+        flight_(*reader.client_) {}
 
   Result<HttpResponse> run() {
     reader_.hedging_.add_read();
@@ -121,7 +121,7 @@ class RangeReader::Read {
     const HttpResponse& so_far = flight_.so_far(place);
     const std::string etag = so_far.header("etag");
     const bool is_usable = request.is_direct && so_far.is_good() && is_strong(etag) &&
-                           (done_ == 0 || etag == etag_) && so_far.received <= request.part.count &&
+                           (done_ == 0 || etag == etag_) && so_far.received < request.part.count &&
                            !request.part.fault_of_head(so_far, "", "");
     const std::uint64_t done = request.part.offset - range_.offset + so_far.received;
     if (!is_usable || done <= done_) return false;
@@ -151,7 +151,10 @@ class RangeReader::Read {
     if (is_other && !is_rest && request.is_direct) return answer;
     const bool is_failure = !answer ? answer.fault().transient
                                     : answer->is_good() || is_worth_repeating(answer->status);
-    if (!is_failure) return answer;
+    // What the server refuses of a second request it may have allowed of the first.
+    const bool may_be_left =
+        !request.is_direct && other_than(place) && (!answer || answer->status >= 400);
+    if (!is_failure && !may_be_left) return answer;
     ++reader_.failures_;
     if (const auto other = other_than(place)) {
       latest_ = *other;
@@ -166,8 +169,8 @@ class RangeReader::Read {
     if (answer && is_rest && answer->is_good()) return *request.part.fault_of(*answer, "", "");
     if (!answer || !heeds_pauses_ || pauses_ == kMostPauses) return answer;
     const auto seconds = seconds_to_wait(*answer);
-    if (!seconds || std::chrono::seconds(*seconds) > reader_.client_->timeouts().idle)
-      return answer;
+    const auto most = std::chrono::floor<std::chrono::seconds>(reader_.client_->timeouts().idle);
+    if (!seconds || std::cmp_greater(*seconds, most.count())) return answer;
     ++pauses_;
     sleep_until_wanted(std::chrono::seconds(*seconds));
     return again(place);
@@ -203,6 +206,7 @@ class RangeReader::Read {
       hedging.note_first_byte(bytes, so_long);
     if (so_long > hedging.late_whole(bytes)) hedging.note_whole(bytes, so_long);
     flight_.give_up(place);
+    requests_[place].own = {};
   }
 
   // When the request that was sent last is late.
@@ -222,6 +226,11 @@ class RangeReader::Read {
 
   void hedge() {
     constexpr std::chrono::milliseconds kAnew(20);
+    constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;  // of memory for the second
+    if (range_.count - done_ > kMostBytes) {
+      hedges_ = kMostHedges;
+      return;
+    }
     if (!reader_.hedging_.take()) {
       not_before_ = HedgeClock::now() + kAnew;
       return;
@@ -248,7 +257,6 @@ class RangeReader::Read {
   }
 
   const RangeReader& reader_;
-  HttpFlight flight_;
   ByteRange range_;
   std::span<std::byte> into_;
   const Make& make_;
@@ -263,6 +271,7 @@ class RangeReader::Read {
   int parts_ = 0;
   int pauses_ = 0;
   HttpTime not_before_{};
+  HttpFlight flight_;  // the last, since its requests write into the others' memory
 };
 
 Result<HttpResponse> RangeReader::read(const ByteRange& range, std::span<std::byte> into,
