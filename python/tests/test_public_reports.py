@@ -297,8 +297,11 @@ def test_numbers_and_names_of_a_table_are_told_apart(tmp_path: pathlib.Path) -> 
     with pytest.raises(ps.Error, match="'1.0' is none of the 3 names"):
         read(["1.0", "2.0", "0.0"], classes=["1", "2", "0"])
     assert read(["1", "2.0", "0"], classes=["a", "b", "c"]) == [1, 2, 0]
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"label": [1, 2, 0], "file": [0, 1, 2]})
     with pytest.raises(ValueError, match="has integers, and classes has the name '1'"):
-        ps.images_from(ps.memory({"label": np.array([1, 2, 0]), "file": np.arange(3)}), classes=["1", "2", "0"], ending=".jpg", root=tmp_path)
+        ps.images_from(table, classes=["1", "2", "0"], ending=".jpg", root=tmp_path)
+    assert ps.images_from(table, classes=["a", "b", "c"], ending=".jpg", root=tmp_path).labels().tolist() == [1, 2, 0]
     with pytest.raises(ps.Error, match="the labels '007' and '7' are one number"):
         read(["007", "7", "08"])
     assert read(["007", "007", "08"]) == [7, 7, 8]

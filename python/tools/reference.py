@@ -147,7 +147,7 @@ def make_reference() -> str:
     from penstock import augment, sync
 
     known: dict[str, list[ast.AST]] = {}
-    for text in (make_stub(with_docstrings=True), (PACKAGE / "_errors.py").read_text(), (PACKAGE / "_map.py").read_text()):
+    for text in (make_stub(with_docstrings=True), (PACKAGE / "_errors.py").read_text(), (PACKAGE / "_map.py").read_text(), (PACKAGE / "_progress.py").read_text()):
         known.update(_definitions(text))
     source = (PACKAGE / "__init__.py").read_text()
     listed = source[source.index("__all__ = [") :].split("]")[0].splitlines()[1:]
