@@ -306,5 +306,5 @@ def test_numbers_and_names_of_a_table_are_told_apart(tmp_path: pathlib.Path) -> 
         read(["007", "7", "08"])
     assert read(["007", "007", "08"]) == [7, 7, 8]
     assert ps.images_from(tmp_path / "t.csv").class_names == []
-    assert read([], text='file,label\n" 0.jpg","cat "\n0.jpg,cat\n 1.jpg , cat \n') == [1, 0, 0]
+    assert read([], text='" 0.jpg","cat "\n0.jpg,cat\n 1.jpg , cat \n') == [1, 0, 0]
     assert ps.images_from(tmp_path / "t.csv").class_names == ["cat", "cat "]
