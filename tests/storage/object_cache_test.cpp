@@ -224,6 +224,8 @@ TEST(ObjectCache, NoByteIsWrittenTwice) {
         store(cache, object(2), static_cast<std::uint64_t>((i * 7 + thread) % 50) * 3000, 7000);
     });
   threads.clear();
+  // On a busy machine a thread may have left out what it would have had to wait for.
+  for (std::uint64_t i = 0; i < 50; ++i) store(cache, object(2), i * 3000, 7000);
   std::uint64_t second = 0;
   for (const fs::path& path : entries_in(folder.path())) {
     const auto range = parse_cached_range(path.stem().string());
