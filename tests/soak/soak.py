@@ -243,7 +243,7 @@ class Soak:
         flags += ["--shuffle", draw.choice(["full", "off", "20"]), "--remainder", draw.choice(["keep", "drop", "pad"])]
         if kind == "table":
             self.table_plan(draw, folder / "plan.json")
-            flags = ["--plan", str(folder / "plan.json")]
+            flags = ["--plan", str(folder / "plan.json"), "--epochs", "100"]  # to its end
         elif kind == "tokens":
             flags += ["--data", str(data[kind]), draw.choice(["--blocks", "--pack"]), str(draw.choice([64, 100])), "--document-end", "7"]
         else:
