@@ -16,6 +16,7 @@
 #include "src/source/parquet/codec.hpp"
 #include "src/source/parquet/page_numbers.hpp"
 #include "src/source/parquet/table_file.hpp"
+#include "tests/sanitized.hpp"
 #include "tests/source/parquet/thrift_text.hpp"
 
 namespace penstock {
@@ -314,7 +315,8 @@ TEST(ParquetPageNumbers, OfARowAreThoseOfTheWholePage) {
     std::size_t wrong = 0;
     std::size_t unknown = 0;
     // The last row may go on in another page.
-    for (std::size_t row = 0; row + 1 < page.rows(); row += 1 + random() % 9) {
+    for (std::size_t row = 0; row + 1 < page.rows();
+         row += 1 + random() % (test::kSanitized ? 99 : 9)) {
       const auto range = numbers->find(row, page.lengths());
       const std::string expected = page.row(row);
       if (!range) {
@@ -349,7 +351,7 @@ TEST(ParquetPageNumbers, OfADamagedPageAreAFaultOrNumbers) {
     const Page page(shape, random);
     const auto numbers = page.find();
     ASSERT_NE(numbers, nullptr);
-    for (int round = 0; round < 40; ++round) {
+    for (int round = 0; round < (test::kSanitized ? 10 : 40); ++round) {
       std::string file = page.file();
       const std::size_t flips = 1 + random() % 3000;
       for (std::size_t k = 0; k < flips; ++k)
