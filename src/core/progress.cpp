@@ -11,6 +11,7 @@
 #include <penstock/core/process.hpp>
 
 #include "src/core/printable.hpp"
+#include "src/core/with_commas.hpp"
 
 namespace penstock {
 
@@ -22,13 +23,6 @@ constexpr std::int64_t kEveryNs = 200'000'000;
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local core::ToldProgress* told = nullptr;
-
-// 1,234,567.
-std::string with_commas(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, 1, ',');
-  return text;
-}
 
 void print(std::string_view text) {
   while (!text.empty()) {
@@ -63,10 +57,11 @@ ProgressCallback progress_line() {
       is_shown = false;
     } else if (now - begin >= kShownAfterNs) {
       is_shown = true;
-      print(fmt::format("\r\x1b[K{}: {}{} {}", core::printable(progress.what, kWidest),
-                        with_commas(progress.done),
-                        progress.total > 0 ? " of " + with_commas(progress.total) : "",
-                        progress.unit));
+      print(fmt::format(
+          "\r\x1b[K{}: {}{} {}", core::printable(progress.what, kWidest),
+          core::with_commas(std::to_string(progress.done)),
+          progress.total > 0 ? " of " + core::with_commas(std::to_string(progress.total)) : "",
+          progress.unit));
     }
   };
 }

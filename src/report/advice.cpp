@@ -7,6 +7,7 @@
 
 #include <penstock/report/report.hpp>
 
+#include "src/core/with_commas.hpp"
 #include "src/report/tiers.hpp"
 
 namespace penstock {
@@ -60,9 +61,7 @@ std::string about(double number) {
   const double unit = std::pow(10, std::floor(std::log10(number)) - 1);
   const double rounded = std::round(number / unit) * unit;
   if (rounded < 10) return fmt::format("{:.2g}", rounded);
-  std::string digits = fmt::format("{:.0f}", rounded);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-  return digits;
+  return core::with_commas(fmt::format("{:.0f}", rounded));
 }
 
 std::string threads_of(int count) {

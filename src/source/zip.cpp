@@ -48,11 +48,10 @@ std::vector<std::string> stems_of(const Source& source, bool bare) {
   for (std::uint64_t number = 0; number < source.size(); ++number)
     stems.push_back(stem_of(source, number));
   if (!bare || stems.empty()) return stems;
-  const auto name_of = [](std::string_view stem) { return stem.substr(stem.rfind('/') + 1); };
-  std::string_view begin = name_of(stems.front());
+  std::string_view begin = without_folder(stems.front());
   std::string_view end = begin;
   for (const std::string& stem : stems) {
-    const std::string_view name = name_of(stem);
+    const std::string_view name = without_folder(stem);
     begin = begin.substr(0, std::ranges::mismatch(begin, name).in1 - begin.begin());
     const auto same =
         std::ranges::mismatch(std::views::reverse(end), std::views::reverse(name)).in1 -
@@ -62,7 +61,7 @@ std::vector<std::string> stems_of(const Source& source, bool bare) {
   const std::string own_begin(begin);
   const std::string own_end(end);
   for (std::string& stem : stems) {
-    std::string_view name = name_of(stem);
+    std::string_view name = without_folder(stem);
     const std::size_t folder = stem.size() - name.size();
     if (name.size() >= own_begin.size() + own_end.size()) name.remove_prefix(own_begin.size());
     name.remove_suffix(std::min(own_end.size(), name.size()));

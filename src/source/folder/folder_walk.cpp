@@ -24,6 +24,7 @@
 #include "src/core/interruption.hpp"
 #include "src/source/folder/kept_listing.hpp"
 #include "src/source/shards/foreign_files.hpp"
+#include "src/source/stem.hpp"
 #include "src/storage/local/file.hpp"
 
 namespace penstock::source {

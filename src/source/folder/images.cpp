@@ -17,6 +17,7 @@
 #include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/source/shards/shard_names.hpp"
+#include "src/source/stem.hpp"
 #include "src/storage/storage.hpp"
 
 namespace penstock {
@@ -65,9 +66,8 @@ ImageForm form_beside_classes(ImageForm form, const std::string& folder) {
   if (form != ImageForm::tar && form != ImageForm::tfrecord) return ImageForm::folder;
   throw Error(fmt::format(
       "{} has shards, and images in the folders beside them: give a pattern for the shards, such "
-      "as '{}{}*.{}', or call image_folder() for the images",
-      folder, folder, folder.ends_with('/') ? "" : "/",
-      form == ImageForm::tar ? "tar" : "tfrecord"));
+      "as '{}', or call image_folder() for the images",
+      folder, source::path_below(folder, form == ImageForm::tar ? "*.tar" : "*.tfrecord")));
 }
 
 // As has_class_folders(), of objects.

@@ -20,6 +20,7 @@
 #include "src/core/printable.hpp"
 #include "src/core/start_thread.hpp"
 #include "src/source/shards/shard_names.hpp"
+#include "src/source/stem.hpp"
 #include "src/storage/retry.hpp"
 
 namespace penstock::source {
@@ -221,7 +222,7 @@ std::vector<Notice> notices_of(const std::filesystem::path& root, const LeftOut&
   for_each_file(found.size(), storage::is_object_url(root.native()), [&](std::size_t i) {
     const LeftOut::Example& example = left_out.examples[i];
     HeadBytes bytes;
-    const auto head = read_head(storage, path_below(root, example.path),
+    const auto head = read_head(storage, path_below(root.native(), example.path),
                                 example.stamp ? &*example.stamp : nullptr, bytes);
     if (head)
       found[i] = {core::content_of(*head), core::kind_of(*head) != core::ImageKind::unknown};
@@ -251,12 +252,6 @@ std::vector<Notice> notices_of(const std::filesystem::path& root, const LeftOut&
   else
     notice.text += " Convert them to a kind that is decoded, such as JPEG or PNG.";
   return {std::move(notice)};
-}
-
-std::string path_below(const std::filesystem::path& root, std::string_view relative) {
-  std::string path = root.string();
-  if (!path.ends_with('/')) path += '/';
-  return path += relative;
 }
 
 }  // namespace penstock::source

@@ -76,7 +76,4 @@ void for_each_file(std::size_t count, bool wait, const std::function<void(std::s
                                              const LeftOut& left_out, bool look,
                                              const storage::Storage& storage);
 
-/// `relative` below `root`, a folder or s3://bucket/prefix.
-[[nodiscard]] std::string path_below(const std::filesystem::path& root, std::string_view relative);
-
 }  // namespace penstock::source

@@ -20,6 +20,7 @@
 #include "src/source/folder/folder_walk.hpp"
 #include "src/source/folder/kept_listing.hpp"
 #include "src/source/shards/foreign_files.hpp"
+#include "src/source/stem.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/local/file_lock.hpp"
 
@@ -208,7 +209,8 @@ class FileLister {
     }
     for_each_file(to_sniff.size(), true, [&](std::size_t k) {
       const storage::ListedObject& object = objects[to_sniff[k]];
-      const bool is_image = begins_as_image(storage_, path_below(root_, object.key), &object.stamp);
+      const bool is_image =
+          begins_as_image(storage_, path_below(root_.native(), object.key), &object.stamp);
       are_images[to_sniff[k]] = is_image ? 1 : 0;
     });
     return are_images;

@@ -20,6 +20,7 @@
 #include "src/core/printable.hpp"
 #include "src/source/shards/foreign_files.hpp"
 #include "src/source/shards/shard_names.hpp"
+#include "src/source/stem.hpp"
 
 namespace penstock::source {
 
@@ -190,12 +191,6 @@ Texts matches(const std::string& pattern) {
 
 constexpr std::size_t kShownOfName = 1000;  // bytes in a message: as long as names are
 
-std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-std::string in_folder(std::string_view folder, std::string_view name) {
-  return fmt::format("{}{}{}", folder, folder.ends_with('/') ? "" : "/", name);
-}
-
 // A pattern for the files of the split that a name says.
 std::string pattern_of_split(std::string_view name, const SplitName& split) {
   if (auto numbered = numbered_name(name)) return std::move(numbered->pattern);
@@ -206,8 +201,8 @@ std::string pattern_of_split(std::string_view name, const SplitName& split) {
 void require_one_split(const std::string& folder, std::span<const std::string> paths) {
   std::map<std::string_view, std::string_view> splits;  // with a name of each
   for (const std::string& path : paths)
-    if (const auto split = split_of_name(name_of(path)))
-      splits.emplace(split->split, name_of(path));
+    if (const auto split = split_of_name(without_folder(path)))
+      splits.emplace(split->split, without_folder(path));
   if (splits.size() < 2) return;
   std::vector<std::string> texts;
   for (const auto& [split, name] : splits)
@@ -218,15 +213,15 @@ void require_one_split(const std::string& folder, std::span<const std::string> p
       "{} has files of several splits, {}: give a pattern for one of them, such as '{}', or a list "
       "of paths for all as one data set",
       folder, fmt::join(texts, ", "),
-      in_folder(folder,
-                core::printable(pattern_of_split(name, *split_of_name(name)), kShownOfName))));
+      path_below(folder,
+                 core::printable(pattern_of_split(name, *split_of_name(name)), kShownOfName))));
 }
 
 // Names such as train-00001-of-00005.parquet say how many there are.
 void require_all_numbers(const std::string& folder, std::span<const std::string> paths) {
   std::map<std::string, std::pair<std::uint64_t, std::set<std::uint64_t>>> sets;
   for (const std::string& path : paths) {
-    if (const auto name = numbered_name(name_of(path))) {
+    if (const auto name = numbered_name(without_folder(path))) {
       auto& [count, numbers] = sets[name->pattern];
       count = name->count;
       numbers.insert(name->number);
@@ -243,7 +238,7 @@ void require_all_numbers(const std::string& folder, std::span<const std::string>
         "read those that are there",
         folder, numbers.size(), count, shown,
         missing == 0 ? std::string() : fmt::format(", number {} is missing", missing),
-        in_folder(folder, shown)));
+        path_below(folder, shown)));
   }
 }
 
@@ -307,7 +302,7 @@ class Finder {
 
   // A name that looks compressed may be that of a plain file, which the source finds out.
   void add_file(const std::string& path) {
-    const std::string_view name = name_of(path);
+    const std::string_view name = without_folder(path);
     if (const auto foreign = describe_foreign(path);
         foreign && !is_compressed_name(path) && !is_shard_(name))
       throw Error(fmt::format("{} is {}", path, *foreign));
@@ -347,7 +342,7 @@ class Finder {
       return;
     }
     for (const std::string& url : expand_braces(given)) {
-      const std::string_view name = name_of(url);
+      const std::string_view name = without_folder(url);
       if (url.find_first_of("*?[") != url.npos) {
         add_matching_objects(url);
       } else if (is_shard_(name)) {
