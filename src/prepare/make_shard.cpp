@@ -1,6 +1,7 @@
 #include "src/prepare/make_shard.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -119,14 +120,19 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
   PrepareReport report;
   tbb::enumerable_thread_specific<Record> records;
   std::uint64_t next = shard.first;
+  // No filter throws: oneTBB would never destroy the items that wait for their turn to be written.
+  std::exception_ptr error;
+  std::atomic<bool> has_error = false;
+  const auto ends = [&] { return has_error.load() || stop.stop_requested(); };
   const auto number = [&](tbb::flow_control& flow) {
-    const bool is_end = next == shard.end || stop.stop_requested();
+    const bool is_end = next == shard.end || ends();
     if (is_end) flow.stop();
     return is_end ? shard.end : next++;
   };
   const auto prepare = [&](std::uint64_t at) {
-    const core::Interruption interruption(stop);
     auto done = std::make_shared<Prepared>();
+    if (ends()) return done;
+    const core::Interruption interruption(stop);
     try {
       *done = prepare_one(options, input, at, records.local());
     } catch (...) {  // thrown in order: always the first one of a run
@@ -135,8 +141,7 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
     return done;
   };
   std::uint64_t written = 0;
-  const auto write = [&](const std::shared_ptr<Prepared>& one) {
-    if (stop.stop_requested()) return;
+  const auto write_one = [&](const std::shared_ptr<Prepared>& one) {
     const core::Interruption interruption(stop);
     if (one->error) std::rethrow_exception(one->error);
     if (on_prepared) on_prepared(++written);
@@ -144,6 +149,15 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
     if (one->report.left_out > 0) return;
     if (one->index && use.index != nullptr) use.index->put(one->key, std::move(*one->index));
     if (use.writer != nullptr) use.writer->add(one->sample, extension_of(one->sample.image));
+  };
+  const auto write = [&](const std::shared_ptr<Prepared>& one) {
+    if (ends()) return;
+    try {
+      write_one(one);
+    } catch (...) {
+      error = std::current_exception();
+      has_error = true;
+    }
   };
   // As many as asked for, also on fewer cores: threads that read from a bucket mostly wait.
   std::optional<tbb::global_control> allowed;
@@ -161,6 +175,7 @@ PrepareReport make_shard(const PrepareOptions& options, const Input& input,
                                                               write));
   };
   core::run_on_tbb_threads("preparation", [&] { arena.execute(work); });
+  if (error) std::rethrow_exception(error);
   if (stop.stop_requested())
     throw Error("the preparation was stopped; start it again, and it goes on");
   return report;

@@ -1,4 +1,5 @@
 // Shards that are made one by one, by whoever is free, are those that one process makes.
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <initializer_list>
@@ -7,9 +8,12 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <nlohmann/json.hpp>
 
 #include <penstock/core/error.hpp>
@@ -95,6 +99,30 @@ TEST_F(PrepareShards, AnyOrderAnyMachineAndTheSameBytes) {
   std::ofstream(files_ / "many/data-000002.tar.tmp.1234") << "half";  // of a machine that is gone
   EXPECT_EQ(run.finish(), whole);
   EXPECT_EQ(contents(folder("many")), contents(folder("one")));
+}
+
+TEST_F(PrepareShards, OneThatFailsKeepsNoMemory) {
+  constexpr std::size_t kImage = 10'000'000;
+  for (int image = 0; image < 6; ++image)
+    (void)files_.write(fmt::format("in/{}.png", image), "\x89PNG" + std::string(kImage, 'x'));
+  fs::create_directory(files_ / "out");
+  const auto used = [] {
+    const struct mallinfo2 all = ::mallinfo2();
+    return all.uordblks + all.hblkhd;
+  };
+  const Preparation plan(folder("in"), folder("out"), options_);
+  const auto fail = [&] {
+    const auto on_prepared = [](std::uint64_t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // others are prepared
+      throw std::runtime_error("enough");
+    };
+    EXPECT_THAT([&] { (void)plan.make(0, on_prepared); },
+                ThrowsMessage<std::runtime_error>("enough"));
+  };
+  fail();
+  const std::size_t before = used();
+  for (int time = 0; time < 3; ++time) fail();
+  EXPECT_LT(used(), before + kImage);  // 0 under AddressSanitizer, which finds it itself
 }
 
 TEST_F(PrepareShards, OnesThatAreMissingInTheMiddleAreMadeAndNoOthers) {
