@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/wait.h>
@@ -19,6 +21,8 @@
 
 #include <penstock/penstock.hpp>
 #include <penstock/testing/synthetic.hpp>
+
+#include "tests/variables.hpp"
 
 namespace penstock::testing_support {
 
@@ -72,15 +76,19 @@ class Throughput : public testing::Test {
   // `name` tells the outputs of several processes apart.
   pid_t start(const std::vector<std::string>& flags, uid_t user = 0,
               const Variables& variables = {}, const std::string& name = "") {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    if (user != 0 && setuid(user) != 0) _exit(99);
-    for (const auto& [variable, value] : variables) setenv(variable.c_str(), value.c_str(), 1);
-    if (std::freopen((folder_ / ("out" + name)).c_str(), "w", stdout) == nullptr) _exit(98);
-    if (std::freopen((folder_ / ("err" + name)).c_str(), "w", stderr) == nullptr) _exit(98);
+    // Nothing in the child asks for memory: where this process has threads, AddressSanitizer's allocator may be locked there.
     std::vector<char*> argv{program.data()};
     for (const std::string& flag : flags) argv.push_back(const_cast<char*>(flag.c_str()));
     argv.push_back(nullptr);
+    const test::Variables own({variables.begin(), variables.end()});
+    const std::array<std::string, 2> outputs{folder_ / ("out" + name), folder_ / ("err" + name)};
+    const pid_t child = fork();
+    if (child != 0) return child;
+    for (const int stream : {0, 1}) {
+      const int file = open(outputs[stream].c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+      if (file < 0 || dup2(file, stream + 1) < 0 || close(file) != 0) _exit(98);
+    }
+    if (user != 0 && setuid(user) != 0) _exit(99);
     execv(program.c_str(), argv.data());
     _exit(kCannotStart);
   }

@@ -12,7 +12,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +23,7 @@
 #include "tests/asleep.hpp"
 #include "tests/source/files.hpp"
 #include "tests/source/streams.hpp"
+#include "tests/without_threads.hpp"
 
 namespace penstock {
 namespace {
@@ -630,17 +630,9 @@ TEST_F(QueueProcess, PathsThatCannotBeUsedAreRefusedAndLeftAlone) {
 }
 
 TEST_F(QueueProcess, AServerThatNoThreadCanRunSaysWhatToDo) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer ends a forked process that asks for a thread";
-#endif
-  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0777));
-  const auto said = test::without_root([&] {
-    const rlimit none{0, 0};
-    ::setrlimit(RLIMIT_NPROC, &none);
-    return message_of<Error>([&] { serve(); });
-  });
-  if (!said) GTEST_SKIP() << "needs a process without root's rights";
-  EXPECT_THAT(*said, HasSubstr("cannot start a thread for a queue server"));
+  const test::WithoutThreads none;
+  EXPECT_THAT(message_of<Error>([&] { serve(); }),
+              HasSubstr("cannot start a thread for a queue server"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 

@@ -11,14 +11,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <penstock/core/error.hpp>
 
 #include "src/core/interruption.hpp"
 #include "src/storage/storage.hpp"
-#include "tests/source/files.hpp"
 #include "tests/storage/upload_server.hpp"
+#include "tests/without_threads.hpp"
 
 namespace penstock::storage {
 namespace {
@@ -120,31 +119,17 @@ TEST(ObjectWriter, WhatFailsOnceIsDoneAgain) {
 }
 
 TEST(ObjectWriter, AnObjectOfWhichNoThreadCanSendAPartIsNotCompleted) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "ThreadSanitizer ends a forked process that asks for a thread";
-#endif
   const UploadServer server;
-  const auto said = test::without_root([&] {
-    const rlimit none{0, 0};
-    ::setrlimit(RLIMIT_NPROC, &none);
+  {
     ObjectWriter writer(open_object_store(server.options()), {"b", "x/y.tar"},
                         {.first_part = kLeastPart});
-    std::string text;
-    try {
-      writer.write(bytes_of(kLarge));
-    } catch (const Error& error) {
-      text = error.what();
-    }
-    try {
-      writer.finish();
-    } catch (const std::logic_error& error) {
-      text += error.what();
-    }
-    return text;
-  });
-  if (!said) GTEST_SKIP() << "needs a process without root's rights";
-  EXPECT_THAT(*said, AllOf(HasSubstr("cannot start a thread for sending a part of an object"),
-                           HasSubstr("nothing can be added")));
+    const test::WithoutThreads none;
+    EXPECT_THAT(
+        [&] { writer.write(bytes_of(kLarge)); },
+        ThrowsMessage<Error>(HasSubstr("cannot start a thread for sending a part of an object")));
+    EXPECT_THAT([&] { writer.finish(); },
+                ThrowsMessage<std::logic_error>(HasSubstr("nothing can be added")));
+  }
   EXPECT_THAT(server.objects(), IsEmpty());
   EXPECT_EQ(server.open_uploads(), 0U);
 }

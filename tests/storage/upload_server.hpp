@@ -50,7 +50,7 @@ class UploadServer {
       Judge judge = [](const Request&) { return Fate::answered; },
       std::chrono::milliseconds pause = {})
       : judge_(std::move(judge)), pause_(pause) {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -62,19 +62,19 @@ class UploadServer {
     EXPECT_EQ(::listen(listener_, 64), 0);
     ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-      while (!stop.stop_requested()) {
-        pollfd ready{listener_, POLLIN, 0};
-        if (::poll(&ready, 1, 20) <= 0) continue;
-        const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-        clients_.emplace_back([this, client](const std::stop_token& end) { serve(client, end); });
-      }
-    });
+    for (int thread = 0; thread < kThreads; ++thread)
+      threads_.emplace_back([this](const std::stop_token& end) {
+        while (!end.stop_requested()) {
+          pollfd ready{listener_, POLLIN, 0};
+          if (::poll(&ready, 1, 20) <= 0) continue;
+          const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+          if (client >= 0) serve(client, end);  // else another thread has it
+        }
+      });
   }
   ~UploadServer() {
-    thread_.request_stop();
-    thread_.join();
-    clients_.clear();
+    for (std::jthread& thread : threads_) thread.request_stop();
+    threads_.clear();
     ::close(listener_);
   }
   UploadServer(const UploadServer&) = delete;
@@ -104,6 +104,8 @@ class UploadServer {
   }
 
  private:
+  static constexpr int kThreads = 16;  // more than requests of a test that get no answer
+
   struct Upload {
     std::string key;
     std::string mark;
@@ -270,8 +272,7 @@ class UploadServer {
   std::map<std::string, std::string> marks_;
   std::map<std::string, Upload> uploads_;  // by their encoded ids
   int made_ = 0;
-  std::vector<std::jthread> clients_;
-  std::jthread thread_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace penstock::test
