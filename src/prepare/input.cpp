@@ -17,8 +17,11 @@
 #include "src/core/printable.hpp"
 #include "src/core/utf8.hpp"
 #include "src/source/arrow/arrow_files.hpp"
+#include "src/source/folder/known_stamp.hpp"
+#include "src/source/in_parallel.hpp"
 #include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
+#include "src/source/stem.hpp"
 #include "src/source/webdataset/tar_members.hpp"
 #include "src/storage/retry.hpp"
 
@@ -62,9 +65,11 @@ bool is_text_member(std::string_view extension) {
 
 Input::Input(const std::string& path, const PrepareOptions& options)
     : path_(path),
+      storage_(options.storage),
+      form_(image_form(path, options.storage)),
       attempts_(options.attempts),
       is_for_tables_(options.format == PrepareFormat::parquet) {
-  switch (image_form(path, options.storage)) {
+  switch (form_) {
     case ImageForm::tar:
       source_ = open_tar(path, options, also_);
       break;
@@ -144,17 +149,45 @@ std::optional<std::string> Input::refuse_in_table(const Sample& sample) const {
   return std::nullopt;
 }
 
-// Up to the first point of the last component: what follows it is the extension.
 std::string Input::key_of(std::uint64_t number) const {
-  std::string key = source_->info(number).key;
-  const std::size_t name = key.rfind('/') + 1;
-  const std::size_t point = key.find('.', name);
-  if (const std::size_t colon = key.rfind(':'); colon != std::string::npos && colon > name) {
-    std::ranges::replace(key.begin() + static_cast<std::ptrdiff_t>(name), key.end(), '.', '_');
-    std::ranges::replace(key, ':', '-');
-    return key;  // "file.tfrecord:17", which has no extension
+  std::string key = source_->name(number).key;
+  if (form_ == ImageForm::tar) return key;
+  const bool is_file = form_ == ImageForm::folder;
+  if (is_file) key = source::without_ending(key);
+  // In tar shards the extension begins behind the first point. "file.tfrecord:17" has none.
+  if (!is_file || !is_for_tables_)
+    std::replace(key.end() - static_cast<std::ptrdiff_t>(source::without_folder(key).size()),
+                 key.end(), '.', '_');
+  if (!is_file) std::ranges::replace(key, ':', '-');
+  return key;
+}
+
+storage::FileStamp Input::stamp_of(std::uint64_t number, const std::string& file) const {
+  if (const auto known = source::known_stamp(*source_, number)) return *known;
+  auto found = storage_.stat(file);
+  return found ? *found : storage::FileStamp{};  // reading it fails, and says why
+}
+
+std::string Input::files_hash(std::uint64_t first, std::uint64_t end) const {
+  std::string text;
+  std::string last;
+  for (std::uint64_t number = first; number < end; ++number) {
+    std::string file = source_->name(number).file;
+    if (number > first && file == last) continue;
+    const storage::FileStamp stamp = stamp_of(number, file);
+    text += fmt::format("{} {};", stamp.bytes, stamp.version);
+    last = std::move(file);
   }
-  return point == std::string::npos ? key : key.substr(0, point);
+  return hash_text(text);
+}
+
+std::vector<std::string> Input::files_hashes(std::span<const PrepareShard> shards) const {
+  std::vector<std::string> hashes(shards.size());
+  const auto threads = static_cast<std::size_t>(std::max(1, source_->max_concurrent_reads()));
+  source::in_parallel(shards.size(), threads, [&](std::size_t k) {
+    hashes[k] = files_hash(shards[k].first, shards[k].end);
+  });
+  return hashes;
 }
 
 Result<Sample> Input::read(std::uint64_t number, Record& record) const {

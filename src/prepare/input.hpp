@@ -10,7 +10,10 @@
 
 #include <penstock/core/error.hpp>
 #include <penstock/prepare/prepare.hpp>
+#include <penstock/source/images.hpp>
 #include <penstock/source/source.hpp>
+
+#include "src/storage/storage.hpp"
 
 namespace penstock::prepare {
 
@@ -52,11 +55,21 @@ class Input {
   /// Threads  one Record each.
   [[nodiscard]] Result<Sample> read(std::uint64_t number, Record& record) const;
 
+  /// Of the sizes and the times of change (in buckets: the versions) of the files that each shard's samples lie in.
+  ///
+  /// Errors  Error  the call was interrupted
+  [[nodiscard]] std::vector<std::string> files_hashes(std::span<const PrepareShard> shards) const;
+
  private:
+  /// What its sample is called, without an ending. In tar shards the last component has no point.
   [[nodiscard]] std::string key_of(std::uint64_t number) const;
+  [[nodiscard]] storage::FileStamp stamp_of(std::uint64_t number, const std::string& file) const;
+  [[nodiscard]] std::string files_hash(std::uint64_t first, std::uint64_t end) const;
   [[nodiscard]] std::optional<std::string> refuse_in_table(const Sample& sample) const;
 
   std::string path_;
+  storage::Storage storage_;
+  ImageForm form_;
   SourcePtr source_;
   int attempts_;
   bool is_for_tables_;

@@ -29,8 +29,8 @@ namespace penstock {
 namespace fs = std::filesystem;
 using prepare::FolderLock;
 using prepare::Input;
+using prepare::MadeShards;
 using prepare::OutputFolder;
-using prepare::ShardReports;
 using prepare::ShardWriter;
 
 namespace {
@@ -125,6 +125,26 @@ struct Preparation::Parts {
     for (const auto& [name, bytes] : files)
       if (prepare::is_shard_name(options.format, name)) names.push_back(name);
     return names;
+  }
+
+  // Why a shard that was made has to be made again; nothing where it is as it was. `files`: those of the output.
+  [[nodiscard]] std::optional<std::string> why_again(
+      std::uint64_t number, const prepare::MadeShard& made, const std::string& files_hash,
+      const std::map<std::string, std::uint64_t>& files) const {
+    const std::string& file = shards[number].file;
+    const auto found = files.find(name(number));
+    if (found == files.end())
+      return fmt::format("'{}' has been removed since: writing it again", file);
+    if (made.report.tar_bytes != 0 && found->second != made.report.tar_bytes)
+      return fmt::format("'{}' has been changed since: writing it again", file);
+    const std::string index = jpeg_index_name(number);
+    if (!files.contains(index))
+      return fmt::format("'{}' has been removed since: writing it again, with its shard",
+                         output.path_of(index));
+    if (made.files_hash != files_hash)
+      return fmt::format("'{}' was made of files that have been changed since: writing it again",
+                         file);
+    return std::nullopt;
   }
 
   // Half a shard of a process that was killed.
@@ -285,7 +305,8 @@ struct PrepareRun::Parts {
   const Preparation* work;
   nlohmann::json head;
   std::unique_ptr<FolderLock> lock{};
-  ShardReports reports{};
+  MadeShards made{};
+  std::vector<std::string> files_hashes{};  // of each shard, from before it is made
   std::vector<std::string> changed{};
 };
 
@@ -302,36 +323,27 @@ PrepareRun::PrepareRun(const Preparation& work)
   parts_->lock = std::make_unique<FolderLock>(what.output);
   what.remove_what_was_begun();
   const auto files = what.output.files();
-  auto reports =
+  auto made =
       prepare::read_record(what.output, what.options.format, parts_->head, what.shards.size());
-  if (!reports) {
+  parts_->files_hashes = what.input.files_hashes(what.shards);
+  if (!made) {
     if (!files.empty())
       throw Error(
           fmt::format("the folder '{}' is not empty ('{}') and holds no interrupted run: "
                       "name another",
                       what.output.path(), core::printable(files.begin()->first)));
-    parts_->reports.resize(what.shards.size());
-    prepare::write_record(what.output, what.options.format, parts_->head, parts_->reports);
+    parts_->made.resize(what.shards.size());
+    prepare::write_record(what.output, what.options.format, parts_->head, parts_->made);
     return;
   }
-  parts_->reports = std::move(*reports);
-  for (std::size_t number = 0; number < parts_->reports.size(); ++number) {
-    auto& report = parts_->reports[number];
-    if (!report) continue;
-    const auto found = files.find(what.name(number));
-    const bool is_there = found != files.end();
-    if (is_there && (report->tar_bytes == 0 || found->second == report->tar_bytes)) {
-      const std::string index = what.jpeg_index_name(number);
-      if (files.contains(index)) continue;
-      parts_->changed.push_back(
-          fmt::format("'{}' has been removed since: writing it again, with its shard",
-                      what.output.path_of(index)));
-    } else {
-      parts_->changed.push_back(fmt::format("'{}' has been {} since: writing it again",
-                                            what.shards[number].file,
-                                            is_there ? "changed" : "removed"));
-    }
-    report.reset();
+  parts_->made = std::move(*made);
+  for (std::size_t number = 0; number < parts_->made.size(); ++number) {
+    auto& shard = parts_->made[number];
+    if (!shard) continue;
+    auto why = what.why_again(number, *shard, parts_->files_hashes[number], files);
+    if (!why) continue;
+    parts_->changed.push_back(std::move(*why));
+    shard.reset();
   }
 }
 
@@ -339,12 +351,12 @@ PrepareRun PrepareRun::read_only(const Preparation& work) {
   const Preparation::Parts& what = *work.parts_;
   auto parts = std::make_unique<Parts>(
       Parts{.work = &work, .head = prepare::record_head(work, what.options)});
-  auto reports =
+  auto made =
       prepare::read_record(what.output, what.options.format, parts->head, what.shards.size());
-  if (!reports)
+  if (!made)
     throw Error(fmt::format("'{}' holds nothing that penstock-prepare made: there is no {}",
                             what.output.path(), prepare::record_name(what.options.format)));
-  parts->reports = std::move(*reports);
+  parts->made = std::move(*made);
   for (const std::string& name : what.strangers())
     parts->changed.push_back(
         fmt::format("'{}': it is not one of the shards, and readers of the folder would read it: "
@@ -355,8 +367,8 @@ PrepareRun PrepareRun::read_only(const Preparation& work) {
 
 std::vector<std::uint64_t> PrepareRun::missing() const {
   std::vector<std::uint64_t> numbers;
-  for (std::uint64_t k = 0; k < parts_->reports.size(); ++k)
-    if (!parts_->reports[k]) numbers.push_back(k);
+  for (std::uint64_t k = 0; k < parts_->made.size(); ++k)
+    if (!parts_->made[k]) numbers.push_back(k);
   return numbers;
 }
 
@@ -371,9 +383,10 @@ void PrepareRun::require_lock() const {
 void PrepareRun::add(std::uint64_t shard, const PrepareReport& report) {
   require_lock();
   (void)parts_->work->parts_->shard(shard);
-  parts_->reports[shard] = report;
+  parts_->made[shard] =
+      prepare::MadeShard{.report = report, .files_hash = parts_->files_hashes[shard]};
   const Preparation::Parts& what = *parts_->work->parts_;
-  prepare::write_record(what.output, what.options.format, parts_->head, parts_->reports);
+  prepare::write_record(what.output, what.options.format, parts_->head, parts_->made);
 }
 
 PrepareReport PrepareRun::finish() const {
@@ -381,13 +394,13 @@ PrepareReport PrepareRun::finish() const {
   const Preparation::Parts& what = *parts_->work->parts_;
   PrepareReport all;
   std::size_t missing = 0;
-  for (const auto& report : parts_->reports) {
-    if (report) all += *report;
-    missing += report ? 0 : 1;
+  for (const auto& shard : parts_->made) {
+    if (shard) all += shard->report;
+    missing += shard ? 0 : 1;
   }
   if (missing > 0)
     throw std::logic_error(fmt::format("{} of {} shards are not made yet: make the missing() ones",
-                                       missing, parts_->reports.size()));
+                                       missing, parts_->made.size()));
   what.remove_what_was_begun();  // by machines that are gone
   if (all.samples > 0) {
     // Read once by its readers: this makes the index, too.

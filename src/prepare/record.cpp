@@ -15,7 +15,7 @@ namespace penstock::prepare {
 using nlohmann::json;
 
 json record_head(const Preparation& work, const PrepareOptions& options) {
-  return {{"penstock_prepare", 1},
+  return {{"penstock_prepare", 2},
           {"source", work.fingerprint()},
           {"samples", work.samples()},
           {"name", options.name},
@@ -27,8 +27,8 @@ json record_head(const Preparation& work, const PrepareOptions& options) {
           {"skip_bad", options.skip_bad}};
 }
 
-std::optional<ShardReports> read_record(const OutputFolder& folder, PrepareFormat format,
-                                        const json& head, std::size_t shards) {
+std::optional<MadeShards> read_record(const OutputFolder& folder, PrepareFormat format,
+                                      const json& head, std::size_t shards) {
   const auto files = folder.files();
   for (const auto& [other, name] : EnumNames<PrepareFormat>::kNames)
     if (other != format && files.contains(record_name(other)))
@@ -61,22 +61,31 @@ std::optional<ShardReports> read_record(const OutputFolder& folder, PrepareForma
           "'{0}' was made with {1} {2}, and now it is {3}: name another folder, or remove '{0}'",
           folder.path(), key, shown(found.value(key, json())), shown(value)));
   if (found["shards"].size() > shards) throw damaged;
-  ShardReports reports(shards);
+  MadeShards made(shards);
   try {
     for (std::size_t k = 0; k < found["shards"].size(); ++k)
-      if (!found["shards"][k].is_null()) reports[k] = found["shards"][k].get<PrepareReport>();
+      if (const json& shard = found["shards"][k]; !shard.is_null())
+        made[k] = MadeShard{.report = shard.get<PrepareReport>(),
+                            .files_hash = shard.at("files").get<std::string>()};
   } catch (const json::exception&) {
     throw damaged;
   }
-  return reports;
+  return made;
 }
 
 void write_record(const OutputFolder& folder, PrepareFormat format, json head,
-                  const ShardReports& reports) {
+                  const MadeShards& made) {
   json list = json::array();
-  std::size_t made = reports.size();
-  while (made > 0 && !reports[made - 1]) --made;
-  for (std::size_t k = 0; k < made; ++k) list.push_back(reports[k] ? json(*reports[k]) : json());
+  std::size_t end = made.size();
+  while (end > 0 && !made[end - 1]) --end;
+  for (std::size_t k = 0; k < end; ++k) {
+    json shard;
+    if (made[k]) {
+      shard = made[k]->report;
+      shard["files"] = made[k]->files_hash;
+    }
+    list.push_back(std::move(shard));
+  }
   head["shards"] = std::move(list);
   const std::string text = core::dump_json(core::Json(head), 1) + "\n";
   folder.write(record_name(format), std::as_bytes(std::span(text)));

@@ -13,8 +13,12 @@
 
 namespace penstock::prepare {
 
-/// A report for each shard; none where it is not made.
-using ShardReports = std::vector<std::optional<PrepareReport>>;
+struct MadeShard {
+  PrepareReport report;
+  std::string files_hash;  ///< of the files that it was made of, as Input::files_hashes()
+};
+/// One for each shard; none where it is not made.
+using MadeShards = std::vector<std::optional<MadeShard>>;
 
 /// What a record must say to be of this work: its input, and the options that make its bytes.
 [[nodiscard]] nlohmann::json record_head(const Preparation& work, const PrepareOptions& options);
@@ -22,12 +26,11 @@ using ShardReports = std::vector<std::optional<PrepareReport>>;
 /// Nothing where there is no record.
 ///
 /// Errors  Error  it is of other work, is damaged, or cannot be read
-[[nodiscard]] std::optional<ShardReports> read_record(const OutputFolder& folder,
-                                                      PrepareFormat format,
-                                                      const nlohmann::json& head,
-                                                      std::size_t shards);
+[[nodiscard]] std::optional<MadeShards> read_record(const OutputFolder& folder,
+                                                    PrepareFormat format,
+                                                    const nlohmann::json& head, std::size_t shards);
 /// Errors  Error  it cannot be written
 void write_record(const OutputFolder& folder, PrepareFormat format, nlohmann::json head,
-                  const ShardReports& reports);
+                  const MadeShards& made);
 
 }  // namespace penstock::prepare

@@ -257,6 +257,72 @@ TEST_F(PrepareShards, AShardWhoseJpegIndexWasRemovedIsMadeAgain) {
   }
 }
 
+TEST_F(PrepareShards, AShardWhoseImagesWereChangedIsMadeAgain) {
+  fs::copy(photos(), files_ / "in", fs::copy_options::recursive);
+  (void)prepare_shards(folder("in"), folder("out"), options_);
+  const SourcePtr images = source::image_folder(folder("in"));
+  ASSERT_TRUE(fs::copy_file(images->location(0), images->location(7),
+                            fs::copy_options::overwrite_existing));
+  {
+    const Preparation plan(folder("in"), folder("out"), options_);
+    const PrepareRun run(plan);
+    EXPECT_THAT(run.missing(), ElementsAre(1));
+    EXPECT_THAT(
+        run.changed(),
+        ElementsAre(HasSubstr("data-000001.tar' was made of files that have been changed")));
+  }
+  (void)prepare_shards(folder("in"), folder("out"), options_);
+  (void)prepare_shards(folder("in"), folder("fresh"), options_);
+  EXPECT_TRUE(contents(folder("out")) == contents(folder("fresh")));
+}
+
+TEST_F(PrepareShards, ATarFileThatWasReplacedMakesItsShardsAgain) {
+  const auto write = [&](const char* name, const std::string& text) {
+    TarWriter tar(files_ / name);
+    const std::string image = "\x89PNG" + text;
+    for (int k = 0; k < 6; ++k)
+      tar.add(std::to_string(k) + ".png", std::as_bytes(std::span(image)));
+    tar.finish();
+  };
+  fs::create_directory(files_ / "in");
+  write("in/a.tar", "old");
+  write("in/b.tar", "old");
+  const auto find_missing = [&] {
+    const Preparation plan(folder("in"), folder("out"), options_);
+    return PrepareRun(plan).missing();
+  };
+  (void)prepare_shards(folder("in"), folder("out"), options_);
+  EXPECT_THAT(find_missing(), IsEmpty());
+  write("in/b.tar", "new");
+  EXPECT_THAT(find_missing(), ElementsAre(1));
+}
+
+// In a tar shard the name ends at the first point.
+TEST_F(PrepareShards, ImagesKeepTheirWholeNames) {
+  const char* const photo = "in/class/scan.12:30.v1.jpg";
+  const char* const other = "in/class/scan.12:30.v2.jpg";
+  (void)files_.write(photo, "\xff\xd8 no image");
+  (void)files_.write(other, "\xff\xd8 no image");
+  const auto names_in = [&](const char* out) {
+    (void)prepare_shards(folder("in"), folder(out), options_);
+    const SourcePtr images = source::images(folder(out));
+    return std::vector{images->name(0).key, images->name(1).key};
+  };
+  EXPECT_THAT(names_in("tar"), ElementsAre("class/scan_12:30_v1", "class/scan_12:30_v2"));
+  options_.format = PrepareFormat::parquet;
+  (void)prepare_shards(folder("in"), folder("parquet"), options_);
+  const SourcePtr table = source::parquet(folder("parquet") + "/*.parquet",
+                                          {.columns = {{.name = "path", .column = "image.path"}}});
+  std::vector<std::string> paths;
+  for (std::uint64_t row = 0; row < table->size(); ++row) {
+    Record record;
+    ASSERT_TRUE(table->read(row, record));
+    const auto bytes = record[0].bytes();
+    paths.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  EXPECT_THAT(paths, ElementsAre("class/scan.12:30.v1.jpg", "class/scan.12:30.v2.jpg"));
+}
+
 // What of the input is not copied; nothing of the images and labels themselves.
 TEST_F(PrepareShards, MembersThatAreLeftOutAreSaid) {
   TarWriter tar(files_ / "in.tar");

@@ -191,7 +191,7 @@ class PrepareRun {
 
   /// The shards that are not there yet, in their order.
   [[nodiscard]] std::vector<std::uint64_t> missing() const;
-  /// What was recorded and has been changed or removed since, and so is missing: a line each.
+  /// What was recorded and has been changed or removed since, or was made of files that have been, and so is missing: a line each.
   [[nodiscard]] const std::vector<std::string>& changed() const noexcept;
   /// Records that a shard was made, with what make() returned.
   ///

@@ -18,6 +18,7 @@
 
 #include "src/core/printable.hpp"
 #include "src/source/catalog.hpp"
+#include "src/source/folder/known_stamp.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
 #include "src/storage/local/file.hpp"
@@ -75,7 +76,7 @@ class ImageFolder final : public Source {
     end = std::copy(file.folder.begin(), file.folder.end(), end);
     *std::copy(file.name.begin(), file.name.end(), end) = '\0';
 
-    const storage::FileStamp* stamp = files_.stamp(number);
+    const storage::FileStamp* stamp = known_stamp(number);
     std::optional<storage::FileStamp> found;
     if (stamp == nullptr && is_remote_) {
       auto asked = storage_->stat(path.data());
@@ -101,6 +102,10 @@ class ImageFolder final : public Source {
     return *label_of(number, files_[number]);
   }
 
+  const storage::FileStamp* known_stamp(std::uint64_t number) const noexcept {
+    return files_.stamp(number);
+  }
+
   RecordName name(std::uint64_t number) const override {
     std::string file = location(number);
     return {.key = file.substr(root_.size()), .file = std::move(file)};
@@ -110,7 +115,7 @@ class ImageFolder final : public Source {
     RecordInfo info{.key = location(number).substr(root_.size()),
                     .label = *label_of(number, files_[number]),
                     .bytes = std::nullopt};
-    if (const storage::FileStamp* const stamp = files_.stamp(number)) {
+    if (const storage::FileStamp* const stamp = known_stamp(number)) {
       info.bytes = stamp->bytes;
       return info;
     }
@@ -266,6 +271,12 @@ source::Labels labels_of(std::span<const std::string_view> paths, FileLabels giv
 }
 
 }  // namespace
+
+std::optional<storage::FileStamp> source::known_stamp(const Source& source, std::uint64_t number) {
+  const auto* const folder = dynamic_cast<const ImageFolder*>(&source);
+  const storage::FileStamp* const stamp = folder == nullptr ? nullptr : folder->known_stamp(number);
+  return stamp == nullptr ? std::nullopt : std::optional(*stamp);
+}
 
 SourcePtr source::files(const std::vector<std::string>& paths, FilesOptions options) {
   const auto refuse = [](const std::string& what) {
