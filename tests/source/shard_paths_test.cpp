@@ -18,11 +18,13 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
-std::vector<std::string> find(const ShardPaths& paths) {
+FoundShards find_all(const ShardPaths& paths) {
   return find_shards(
       paths, [](std::string_view name) { return name.ends_with(".tar"); }, "*.tar files",
       storage::Storage());
 }
+
+std::vector<std::string> find(const ShardPaths& paths) { return find_all(paths).paths; }
 
 // As bash prints them.
 TEST(ShardPaths, ExpandBracesAsAShellDoes) {
@@ -73,6 +75,41 @@ TEST(ShardPaths, KeepTheOrderOfBracesAndSortWhatIsFound) {
                                                at("b-0.tar"), at("b-1.tar")));
   EXPECT_THAT(find({at("b-0.tar"), at("a-0.tar"), at("b-0.tar")}),
               ElementsAre(at("b-0.tar"), at("a-0.tar"), at("b-0.tar")));
+}
+
+TEST(ShardPaths, SayWhatOfAFolderLooksLikeShardsAndIsLeftOut) {
+  const TemporaryFolder folder;
+  const auto texts = [&](const ShardPaths& paths) {
+    std::vector<std::string> all;
+    for (const Notice& notice : find_all(paths).notices) {
+      EXPECT_TRUE(notice.is_warning);
+      all.push_back(notice.text);
+    }
+    return all;
+  };
+  for (const char* name : {"a.tar", "notes.txt", "images/1.jpg", "empty/.b.tar", "list.txt.gz"})
+    folder.write(name);
+  const std::string root = folder.path();
+  EXPECT_THAT(texts(root), ElementsAre());
+  for (const char* name : {"b/2.tar", "more/b.tar", "c.tar.gz", "d.tar.gz"}) folder.write(name);
+  EXPECT_THAT(texts(root),
+              ElementsAre(AllOf(HasSubstr("left out 2 folders with *.tar files: 'b', 'more'; "),
+                                HasSubstr(root + "/*.tar' and '" + root + "/*/*.tar'")),
+                          AllOf(HasSubstr("left out 2 compressed files: 'c.tar.gz', 'd.tar.gz'"),
+                                HasSubstr("unpack it with gunzip"))));
+  EXPECT_THAT(texts({root + "/*.tar", root + "/*/*.tar"}), ElementsAre());
+}
+
+TEST(ShardPaths, NumberedFilesOfSubFoldersAreSaidWithAPatternThatFitsThem) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.tfrecord-00000-of-00001", "more/b.tfrecord-00000-of-00001"})
+    folder.write(name);
+  const std::string root = folder.path();
+  const auto found = find_shards(root, is_tfrecord_name, "TFRecord files", storage::Storage());
+  ASSERT_THAT(found.notices, SizeIs(1));
+  EXPECT_THAT(found.notices[0].text,
+              HasSubstr("'" + root + "/*-of-*' and '" + root + "/*/*-of-*'"));
+  EXPECT_THAT(find({root + "/*-of-*", root + "/*/*-of-*"}), SizeIs(2));
 }
 
 TEST(ShardPaths, TakeWhatIsThereByItsName) {

@@ -61,6 +61,9 @@ class S3 : public ::testing::Test {
                         test::frame(test::plain_example("y", 10 + i)));
     }
     files_->write("shards/readme.txt");
+    for (const char* name : {"nested/a.tar", "nested/more/b.tar"})
+      files_->write(name, test::plain_tar(5, "n"));
+    files_->write("nested/photos/1.jpg");
     std::filesystem::create_directory(files_->path() / "tables");
     std::filesystem::create_directory(files_->path() / "mds");
     std::filesystem::copy_file(test::project_path("tests/source/parquet/files/huggingface.parquet"),
@@ -188,6 +191,22 @@ TEST_F(S3, ShardsAreTheSameAsLocalOnes) {
   EXPECT_EQ(image_form(remote("shards"), options()), ImageForm::tar);
   EXPECT_EQ(image_form(remote("records"), options()), ImageForm::tfrecord);
   EXPECT_EQ(image_form(remote("train"), options()), ImageForm::folder);
+}
+
+TEST_F(S3, FoldersOfShardsThatAreLeftOutAreSaid) {
+  const auto warnings = [](const std::string& folder) {
+    std::vector<std::string> texts;
+    for (const Notice& notice : source::webdataset(folder, {.storage = options()})->notices()) {
+      EXPECT_TRUE(notice.is_warning);
+      texts.push_back(notice.text);
+    }
+    return texts;
+  };
+  for (const std::string& folder : {local("nested"), remote("nested")}) {
+    EXPECT_THAT(warnings(folder),
+                ElementsAre(HasSubstr("left out 1 folder with *.tar files: 'more'; ")));
+    EXPECT_THAT(warnings(folder + "/*.tar"), ElementsAre());
+  }
 }
 
 TEST_F(S3, MdsShardsAreTheSameAsLocalOnes) {

@@ -30,12 +30,14 @@ class ArrowRows final : public Source {
  public:
   /// `rows` are those of the tables that are read, if `has_rows`.
   ArrowRows(std::vector<ArrowTable> tables, std::vector<std::uint64_t> rows, bool has_rows,
-            ArrowOptions options, std::optional<Description> description)
+            ArrowOptions options, std::optional<Description> description,
+            std::vector<Notice> notices = {})
       : tables_(std::move(tables)),
         rows_(std::move(rows)),
         has_rows_(has_rows),
         options_(std::move(options)),
         description_(std::move(description)),
+        notices_(std::move(notices)),
         batches_(options_.batch_cache_bytes) {
     std::uint64_t all = 0;
     for (const ArrowTable& table : tables_) ends_.push_back(all += table.rows());
@@ -177,14 +179,17 @@ class ArrowRows final : public Source {
       if (table.has_end()) continue;
       if (count++ == 0) first = table.name();
     }
-    if (count == 0) return {};
+    std::vector<Notice> notices = notices_;
+    if (count == 0) return notices;
     const std::string where = count == 1
                                   ? first + " has"
                                   : fmt::format("{} Arrow files, {} the first, have", count, first);
-    return {{.text = where +
-                     " no end mark of a stream: the program that wrote it may have ended before it "
-                     "had written all rows",
-             .is_warning = true}};
+    notices.push_back(
+        {.text = where +
+                 " no end mark of a stream: the program that wrote it may have ended before it "
+                 "had written all rows",
+         .is_warning = true});
+    return notices;
   }
   std::vector<StorageTier> tiers() const override { return {batches_.tier()}; }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
@@ -336,6 +341,7 @@ class ArrowRows final : public Source {
   bool has_rows_;
   ArrowOptions options_;
   std::optional<Description> description_;
+  std::vector<Notice> notices_;
   mutable source::ArrowBatchCache batches_;
   std::vector<FieldSpec> specs_;
   std::uint64_t size_ = 0;
@@ -368,7 +374,8 @@ SourcePtr source::arrow(const ShardPaths& files, ArrowOptions options) {
     tables[i].set_fields(source::find_arrow_fields(tables[i].schema(), tables.front().fields(),
                                                    tables[i].name(), first));
   return std::make_shared<ArrowRows>(std::move(tables), std::move(found.rows), found.has_rows,
-                                     std::move(options), std::move(description));
+                                     std::move(options), std::move(description),
+                                     std::move(found.notices));
 }
 
 SourcePtr source::arrow_table(::ArrowArrayStream* stream, ArrowOptions options,

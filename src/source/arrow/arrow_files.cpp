@@ -1,6 +1,8 @@
 #include "src/source/arrow/arrow_files.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -117,8 +119,9 @@ ArrowFiles find_arrow_files(const ShardPaths& paths) {
   for (const std::string& path : paths.as_given()) {
     const std::size_t before = found.paths.size();
     if (!add_folder(path, found)) {
-      for (std::string& file : find_shards(path, is_arrow_name, "*.arrow", storage))
-        found.paths.push_back(std::move(file));
+      FoundShards shards = find_shards(path, is_arrow_name, "*.arrow", storage);
+      std::ranges::move(shards.paths, std::back_inserter(found.paths));
+      std::ranges::move(shards.notices, std::back_inserter(found.notices));
     } else if (found.paths.size() == before) {
       throw Error(fmt::format("{}: its state.json names no file", path));
     }

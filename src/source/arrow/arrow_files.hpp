@@ -16,6 +16,7 @@ struct ArrowFiles {
   /// The rows, where a folder of datasets' save_to_disk() has chosen some; empty: all.
   std::vector<std::uint64_t> rows;
   bool has_rows = false;
+  std::vector<Notice> notices;  ///< what of folders was left out
 };
 
 /// Errors  std::invalid_argument  nothing given, an empty path, or a URL

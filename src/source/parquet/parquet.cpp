@@ -40,10 +40,11 @@ constexpr std::size_t kLengthPrefix = 4;  // of each value of texts or bytes
 
 class ParquetRows final : public Source {
  public:
-  ParquetRows(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
+  ParquetRows(source::FoundShards found, std::vector<ShardIndex> indexes,
               std::vector<ParquetField> fields, ParquetOptions options, storage::StoragePtr storage,
               Description description)
-      : shards_(std::move(paths), std::move(indexes), std::move(storage)),
+      : shards_(std::move(found.paths), std::move(indexes), std::move(storage)),
+        notices_(std::move(found.notices)),
         options_(std::move(options)),
         fields_(std::move(fields)),
         description_(std::move(description)),
@@ -162,6 +163,7 @@ class ParquetRows final : public Source {
     return all;
   }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
+  std::vector<Notice> notices() const override { return notices_; }
   std::span<const std::string> class_names() const noexcept override { return class_names_; }
 
   std::string fingerprint() const override {
@@ -415,6 +417,7 @@ class ParquetRows final : public Source {
   }
 
   source::ShardSet shards_;
+  std::vector<Notice> notices_;
   ParquetOptions options_;
   std::vector<ParquetField> fields_;
   std::vector<FieldSpec> specs_;
@@ -439,12 +442,13 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
   check(options);
   Description description = source::describe_parquet(files, options);
   auto storage = std::make_shared<const storage::Storage>(options.storage);
-  std::vector<std::string> paths =
+  source::FoundShards found =
       source::find_shards(files, source::is_parquet_name, "*.parquet", *storage);
-  const source::ParquetFooter footer = source::read_first_footer(paths.front(), *storage);
+  const std::string& first = found.paths.front();
+  const source::ParquetFooter footer = source::read_first_footer(first, *storage);
   std::vector<ParquetField> fields =
-      source::resolve_parquet_columns(footer, options.columns, paths.front());
-  const std::size_t threads = source::threads_in_shard(options.index, paths.size());
+      source::resolve_parquet_columns(footer, options.columns, first);
+  const std::size_t threads = source::threads_in_shard(options.index, found.paths.size());
   source::IndexRecipe recipe{.kind = source::ShardKind::parquet,
                              .labels = {},
                              .scan = [&](const storage::StoredFile& file, const std::string& path,
@@ -457,8 +461,9 @@ SourcePtr source::parquet(const ShardPaths& files, ParquetOptions options) {
   const auto length = source::length_field<ParquetField>(fields);
   if (length && fields[*length].values.is_list)
     recipe.labels.push_back(source::name_of_lengths(fields[*length].column.column));
-  std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
-  return std::make_shared<ParquetRows>(std::move(paths), std::move(indexes), std::move(fields),
+  std::vector<ShardIndex> indexes =
+      source::open_indexes(found.paths, recipe, options.index, *storage);
+  return std::make_shared<ParquetRows>(std::move(found), std::move(indexes), std::move(fields),
                                        std::move(options), std::move(storage),
                                        std::move(description));
 }

@@ -15,7 +15,7 @@ SourcePtr parquet_images(const ShardPaths& files, ParquetOptions options,
                          std::optional<std::int64_t> optional_label) {
   constexpr const char* kReader = "parquet()";
   const storage::Storage storage(options.storage);
-  const std::string file = find_shards(files, is_parquet_name, "*.parquet", storage).front();
+  const std::string file = find_shards(files, is_parquet_name, "*.parquet", storage).paths.front();
   const ParquetFooter footer = read_first_footer(file, storage);
   const auto has_classes = [&](const std::string& column) {
     return !parquet_class_names(footer, column).empty();

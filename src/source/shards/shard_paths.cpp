@@ -17,6 +17,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
 #include "src/source/shards/foreign_files.hpp"
 #include "src/source/shards/shard_names.hpp"
@@ -268,19 +269,23 @@ class Finder {
   }
 
   Texts shards;
+  std::vector<Notice> notices;
 
  private:
   void add_existing(const std::string& path) {
     if (!is_folder(path)) return add_file(path);
     Texts found;
     Texts others;
+    Texts folders;
     std::error_code error;
     std::filesystem::directory_iterator entries(path, error);
     for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
       const std::string name = entries->path().filename().string();
       std::error_code ignored;
-      if (name.starts_with('.') || entries->is_directory(ignored)) continue;
-      if (is_shard_(name))
+      if (name.starts_with('.')) continue;
+      if (entries->is_directory(ignored)) {
+        if (folders.size() < kMostOthers) folders.push_back(name);
+      } else if (is_shard_(name))
         found.push_back(entries->path().string());
       else if (others.size() < kMostOthers)
         others.push_back(name);
@@ -290,7 +295,58 @@ class Finder {
                               error.message()));
     }
     if (found.empty()) throw Error(describe_none(path, others));
+    std::erase_if(folders,
+                  [&](const std::string& name) { return !has_shards(path_below(path, name)); });
+    note_left_out(path, found.front(), others, folders);
     add_folder(path, std::move(found));
+  }
+
+  bool has_shards(const std::string& folder) const {
+    std::error_code error;
+    std::filesystem::directory_iterator entries(folder, error);
+    for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
+      if (const std::string name = entries->path().filename().string();
+          !name.starts_with('.') && is_shard_(name))
+        return true;
+    return false;
+  }
+
+  // Folders with shards, and shards that are compressed, look as if they belonged to the data set.
+  void note_left_out(const std::string& folder, std::string_view shard, const Texts& others,
+                     Texts folders) {
+    const auto named = [](Texts& names) {
+      std::ranges::sort(names);
+      for (std::string& name : names) name = "'" + core::printable(name, kShownOfName) + "'";
+      return fmt::format("{}{}",
+                         fmt::join(std::span(names).first(std::min(kShown, names.size())), ", "),
+                         names.size() > kShown ? " and others" : "");
+    };
+    const auto noun = [](std::size_t count, const char* one, const char* many) {
+      return fmt::format("{} {}", count, count == 1 ? one : many);
+    };
+    if (!folders.empty()) {
+      const std::string_view ending = shard.substr(std::min(shard.rfind('.'), shard.size()));
+      const bool is_numbered = ending.empty() || ending.find("-of-") != ending.npos;
+      const std::string all = is_numbered ? "*-of-*" : fmt::format("*{}", ending);
+      notices.push_back(
+          {.text = fmt::format(
+               "{}: left out {} with {}: {}; to read them, too, give a list: '{}' and '{}'",
+               core::printable(folder), noun(folders.size(), "folder", "folders"), what_,
+               named(folders), path_below(folder, all), path_below(folder, "*/" + all)),
+           .is_warning = true});
+    }
+    Texts compressed;
+    for (const std::string& name : others)
+      if (is_compressed_name(name) && is_shard_(name.substr(0, name.rfind('.'))))
+        compressed.push_back(name);
+    if (!compressed.empty()) {
+      const std::string what = *describe_foreign(compressed.front());
+      notices.push_back(
+          {.text = fmt::format("{}: left out {}: {}; the first is {}", core::printable(folder),
+                               noun(compressed.size(), "compressed file", "compressed files"),
+                               named(compressed), what),
+           .is_warning = true});
+    }
   }
 
   void add_folder(const std::string& folder, Texts found) {
@@ -315,7 +371,6 @@ class Finder {
     for (const std::string& name : others)
       if (const auto foreign = describe_foreign(name))
         return text + fmt::format("{} is {}", name, *foreign);
-    constexpr std::size_t kShown = 5;
     if (!folders.empty())
       text +=
           fmt::format("it has the folder{} {}{}; ", folders.size() == 1 ? "" : "s",
@@ -365,7 +420,7 @@ class Finder {
       if (name.starts_with('.')) return true;
       if (object.is_folder) {
         name.remove_suffix(name.ends_with('/') ? 1 : 0);
-        if (folders.size() < kMostOthers) folders.push_back(core::printable(name, 100));
+        if (folders.size() < kMostOthers) folders.emplace_back(name);
         return true;
       }
       if (is_shard_(name))
@@ -374,10 +429,34 @@ class Finder {
         others.emplace_back(name);
       return true;
     });
+    Texts with_shards;
+    if (!found.empty())
+      for (const std::string& one :
+           std::span(folders).first(std::min(kMostFoldersListed, folders.size())))
+        if (has_shard_objects(folder.with_key(folder.key + one + '/'))) with_shards.push_back(one);
     // A shard under a name that says nothing of its kind.
     if (found.empty() && !given.key.empty() && storage_.stat(url)) return add_file(url);
-    if (found.empty()) throw Error(describe_none(folder.url(), others, folders));
+    if (found.empty()) {
+      for (std::string& name : folders) name = core::printable(name, 100);
+      throw Error(describe_none(folder.url(), others, folders));
+    }
+    note_left_out(folder.url(), found.front(), others, std::move(with_shards));
     add_folder(folder.url(), std::move(found));
+  }
+
+  // By its first names. Of one that must not be listed it is not known.
+  bool has_shard_objects(const storage::ObjectName& folder) const try {
+    bool has = false;
+    std::size_t seen = 0;
+    storage_.objects(folder).list(folder, false, [&](storage::ListedObject&& object) {
+      const std::string_view name = std::string_view(object.key).substr(folder.key.size());
+      has = !object.is_folder && !name.starts_with('.') && is_shard_(name);
+      return !has && ++seen < kMostOthers;
+    });
+    return has;
+  } catch (const Error&) {
+    core::require_wanted();
+    return false;
   }
 
   void add_matching_objects(const std::string& url) {
@@ -398,6 +477,8 @@ class Finder {
     shards.insert(shards.end(), found.begin(), found.end());
   }
 
+  static constexpr std::size_t kShown = 5;
+  static constexpr std::size_t kMostFoldersListed = 20;  // in buckets: a request each, or more
   const std::function<bool(std::string_view)>& is_shard_;
   std::string_view what_;
   const storage::Storage& storage_;
@@ -407,8 +488,9 @@ class Finder {
 
 Texts expand_braces(std::string_view pattern) { return expand(pattern, pattern); }
 
-Texts find_shards(const ShardPaths& paths, const std::function<bool(std::string_view)>& is_shard,
-                  std::string_view what, const storage::Storage& storage) {
+FoundShards find_shards(const ShardPaths& paths,
+                        const std::function<bool(std::string_view)>& is_shard,
+                        std::string_view what, const storage::Storage& storage) {
   if (paths.as_given().empty()) {
     throw std::invalid_argument("no shards given; expected a path, a folder or a pattern");
   }
@@ -422,7 +504,7 @@ Texts find_shards(const ShardPaths& paths, const std::function<bool(std::string_
                       given));
     finder.add(given);
   }
-  return std::move(finder.shards);
+  return {.paths = std::move(finder.shards), .notices = std::move(finder.notices)};
 }
 
 }  // namespace penstock::source

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <penstock/source/shards.hpp>
+#include <penstock/source/source.hpp>
 
 #include "src/storage/storage.hpp"
 
@@ -20,6 +21,11 @@ namespace penstock::source {
 [[nodiscard]] std::vector<std::string> expand_braces(std::string_view pattern);
 inline constexpr std::size_t kMaxExpansions = 10'000'000;
 
+struct FoundShards {
+  std::vector<std::string> paths;
+  std::vector<Notice> notices;  ///< what of folders was left out, and may belong to the data set
+};
+
 /// The shards' paths, in their order. `is_shard` says which files of a folder count, by their
 /// names, and `what` how to call them, such as "*.tar files".
 ///
@@ -28,8 +34,8 @@ inline constexpr std::size_t kMaxExpansions = 10'000'000;
 /// Errors  std::invalid_argument  nothing given, an empty path, or a URL other than s3://
 ///         Error                  a path or pattern leads to no file, or a folder cannot be listed, or has files of several
 ///                                splits, or lacks some of those that its files' names count
-[[nodiscard]] std::vector<std::string> find_shards(
-    const ShardPaths& paths, const std::function<bool(std::string_view name)>& is_shard,
-    std::string_view what, const storage::Storage& storage);
+[[nodiscard]] FoundShards find_shards(const ShardPaths& paths,
+                                      const std::function<bool(std::string_view name)>& is_shard,
+                                      std::string_view what, const storage::Storage& storage);
 
 }  // namespace penstock::source

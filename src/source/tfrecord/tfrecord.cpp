@@ -117,9 +117,10 @@ std::vector<FieldSpec> specs_of(std::span<const ExampleField> fields) {
 
 class TfRecords final : public Source {
  public:
-  TfRecords(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-            TfRecordOptions options, storage::StoragePtr storage, Description description)
-      : shards_(std::move(paths), std::move(indexes), std::move(storage)),
+  TfRecords(source::FoundShards found, std::vector<ShardIndex> indexes, TfRecordOptions options,
+            storage::StoragePtr storage, Description description)
+      : shards_(std::move(found.paths), std::move(indexes), std::move(storage)),
+        notices_(std::move(found.notices)),
         options_(std::move(options)),
         specs_(specs_of(options_.fields)),
         description_(std::move(description)) {
@@ -210,6 +211,7 @@ class TfRecords final : public Source {
   }
   std::vector<StorageTier> tiers() const override { return shards_.tiers(); }
   [[nodiscard]] bool is_random() const noexcept override { return false; }
+  std::vector<Notice> notices() const override { return notices_; }
   std::string fingerprint() const override {
     std::string fields;
     for (std::size_t i = 0; i < layouts_.size(); ++i) {
@@ -488,6 +490,7 @@ class TfRecords final : public Source {
   }
 
   source::ShardSet shards_;
+  std::vector<Notice> notices_;
   TfRecordOptions options_;
   std::vector<FieldSpec> specs_;
   Description description_;
@@ -583,10 +586,11 @@ SourcePtr source::tfrecord(const ShardPaths& files, TfRecordOptions options) {
     if (TfRecords::is_label(field)) recipe.labels.push_back(TfRecords::label_name(field));
   }
   auto storage = std::make_shared<const storage::Storage>(options.storage);
-  std::vector<std::string> paths = source::find_shards(
+  source::FoundShards found = source::find_shards(
       files, source::is_tfrecord_name, "*.tfrecord, *.record or *-00000-of-00010", *storage);
-  std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
-  return std::make_shared<TfRecords>(std::move(paths), std::move(indexes), std::move(options),
+  std::vector<ShardIndex> indexes =
+      source::open_indexes(found.paths, recipe, options.index, *storage);
+  return std::make_shared<TfRecords>(std::move(found), std::move(indexes), std::move(options),
                                      std::move(storage), std::move(description));
 }
 

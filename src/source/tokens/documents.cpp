@@ -30,6 +30,7 @@ class Documents final : public Source {
   }
 
   std::uint64_t size() const noexcept override { return size_; }
+  std::vector<Notice> notices() const override { return kind_.notices; }
   std::span<const FieldSpec> fields() const noexcept override { return {&kind_.field, 1}; }
 
   Result<void> read(std::uint64_t number, Record& record) const override {

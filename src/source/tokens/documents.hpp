@@ -81,6 +81,7 @@ struct DocumentKind {
   std::string name;        ///< begins the fingerprint
   bool is_stored = false;  ///< whether tokens count as bytes read
   std::optional<Description> description;
+  std::vector<Notice> notices{};
 };
 
 [[nodiscard]] SourcePtr make_documents(DocumentKind kind, std::vector<DocumentShard> shards);

@@ -39,8 +39,9 @@ SourcePtr megatron(const ShardPaths& prefixes) {
   const auto is_index = [](std::string_view name) { return has_ending(name, ".idx"); };
   std::vector<DocumentShard> shards;
   std::optional<DType> dtype;
-  for (const std::string& path :
-       find_shards(index_paths(prefixes), is_index, "*.idx files", storage::Storage())) {
+  FoundShards found =
+      find_shards(index_paths(prefixes), is_index, "*.idx files", storage::Storage());
+  for (const std::string& path : found.paths) {
     storage::MappedFile index_file = storage::map_file(path);
     MegatronIndex index = parse_megatron_index(index_file.bytes, std::move(index_file.owner), path);
     if (dtype && *dtype != index.dtype)
@@ -57,7 +58,8 @@ SourcePtr megatron(const ShardPaths& prefixes) {
   return make_documents({{"tokens", dtype.value_or(DType::u16), {kDynamic}},
                          "megatron",
                          true,
-                         describe_megatron(prefixes)},
+                         describe_megatron(prefixes),
+                         std::move(found.notices)},
                         std::move(shards));
 }
 

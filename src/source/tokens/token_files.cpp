@@ -57,8 +57,8 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
   std::vector<std::string> paths;
   std::optional<DType> dtype = std::nullopt;
   std::error_code ignored;
-  for (const std::string& path :
-       find_shards(files, is_shard, "*.bin or *.npy files", storage::Storage())) {
+  FoundShards found = find_shards(files, is_shard, "*.bin or *.npy files", storage::Storage());
+  for (const std::string& path : found.paths) {
     if (const auto foreign = describe_foreign(path))
       throw Error(fmt::format("{} is {}", path, *foreign));
     storage::MappedFile file = storage::map_file(path);
@@ -94,7 +94,8 @@ SourcePtr token_files(const ShardPaths& files, const TokenFileOptions& options) 
   return make_documents({{"tokens", dtype.value_or(options.dtype.value_or(DType::u16)), {kDynamic}},
                          "token_files",
                          true,
-                         describe_token_files(files, options)},
+                         describe_token_files(files, options),
+                         std::move(found.notices)},
                         std::move(shards));
 }
 

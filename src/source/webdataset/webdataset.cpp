@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -53,9 +54,9 @@ std::vector<FieldSpec> specs_of(std::span<const WebDatasetField> fields) {
 
 class WebDataset final : public Source {
  public:
-  WebDataset(std::vector<std::string> paths, std::vector<ShardIndex> indexes,
-             WebDatasetOptions options, storage::StoragePtr storage, Description description)
-      : shards_(std::move(paths), std::move(indexes), std::move(storage)),
+  WebDataset(source::FoundShards found, std::vector<ShardIndex> indexes, WebDatasetOptions options,
+             storage::StoragePtr storage, Description description)
+      : shards_(std::move(found.paths), std::move(indexes), std::move(storage)),
         options_(std::move(options)),
         specs_(specs_of(options_.fields)),
         description_(std::move(description)) {
@@ -66,6 +67,7 @@ class WebDataset final : public Source {
         shards_,
         [this](std::size_t shard, std::uint64_t record) { return lacks(shard, record, true); },
         [this](std::size_t shard, std::uint64_t record) { return lacks(shard, record, false); });
+    std::ranges::move(found.notices, std::back_inserter(notices_));
   }
 
   std::uint64_t size() const noexcept override { return shards_.size(); }
@@ -522,10 +524,11 @@ SourcePtr source::webdataset(const ShardPaths& shards, WebDatasetOptions options
     if (field.type == WebDatasetField::Type::integer) recipe.labels.push_back(label_name(field));
   }
   auto storage = std::make_shared<const storage::Storage>(options.storage);
-  std::vector<std::string> paths =
+  source::FoundShards found =
       source::find_shards(shards, source::is_tar_name, "*.tar files", *storage);
-  std::vector<ShardIndex> indexes = source::open_indexes(paths, recipe, options.index, *storage);
-  return std::make_shared<WebDataset>(std::move(paths), std::move(indexes), std::move(options),
+  std::vector<ShardIndex> indexes =
+      source::open_indexes(found.paths, recipe, options.index, *storage);
+  return std::make_shared<WebDataset>(std::move(found), std::move(indexes), std::move(options),
                                       std::move(storage), std::move(description));
 }
 
