@@ -162,21 +162,18 @@ std::string Input::key_of(std::uint64_t number) const {
   return key;
 }
 
-storage::FileStamp Input::stamp_of(std::uint64_t number, const std::string& file) const {
+storage::FileStamp Input::stamp_of(std::uint64_t number) const {
   if (const auto known = source::known_stamp(*source_, number)) return *known;
-  auto found = storage_.stat(file);
+  const auto found = storage_.stat(source_->name(number).file);
   return found ? *found : storage::FileStamp{};  // reading it fails, and says why
 }
 
 std::string Input::files_hash(std::uint64_t first, std::uint64_t end) const {
   std::string text;
-  std::string last;
   for (std::uint64_t number = first; number < end; ++number) {
-    std::string file = source_->name(number).file;
-    if (number > first && file == last) continue;
-    const storage::FileStamp stamp = stamp_of(number, file);
+    if (number > first && source_->file_of(number) == source_->file_of(number - 1)) continue;
+    const storage::FileStamp stamp = stamp_of(number);
     text += fmt::format("{} {};", stamp.bytes, stamp.version);
-    last = std::move(file);
   }
   return hash_text(text);
 }

@@ -63,7 +63,7 @@ class Input {
  private:
   /// What its sample is called, without an ending. In tar shards the last component has no point.
   [[nodiscard]] std::string key_of(std::uint64_t number) const;
-  [[nodiscard]] storage::FileStamp stamp_of(std::uint64_t number, const std::string& file) const;
+  [[nodiscard]] storage::FileStamp stamp_of(std::uint64_t number) const;
   [[nodiscard]] std::string files_hash(std::uint64_t first, std::uint64_t end) const;
   [[nodiscard]] std::optional<std::string> refuse_in_table(const Sample& sample) const;
 
