@@ -21,6 +21,7 @@
 #include "src/source/in_parallel.hpp"
 #include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
+#include "src/source/shards/shard_names.hpp"
 #include "src/source/stem.hpp"
 #include "src/source/webdataset/tar_members.hpp"
 #include "src/storage/retry.hpp"
@@ -68,6 +69,7 @@ Input::Input(const std::string& path, const PrepareOptions& options)
       storage_(options.storage),
       form_(image_form(path, options.storage)),
       attempts_(options.attempts),
+      skip_bad_(options.skip_bad),
       is_for_tables_(options.format == PrepareFormat::parquet) {
   switch (form_) {
     case ImageForm::tar:
@@ -153,7 +155,7 @@ std::string Input::key_of(std::uint64_t number) const {
   std::string key = source_->name(number).key;
   if (form_ == ImageForm::tar) return key;
   const bool is_file = form_ == ImageForm::folder;
-  if (is_file) key = source::without_ending(key);
+  if (is_file && source::is_image_name(key)) key = source::without_ending(key);
   // In tar shards the extension begins behind the first point. "file.tfrecord:17" has none.
   if (!is_file || !is_for_tables_)
     std::replace(key.end() - static_cast<std::ptrdiff_t>(source::without_folder(key).size()),
@@ -164,8 +166,13 @@ std::string Input::key_of(std::uint64_t number) const {
 
 storage::FileStamp Input::stamp_of(std::uint64_t number) const {
   if (const auto known = source::known_stamp(*source_, number)) return *known;
-  const auto found = storage_.stat(source_->name(number).file);
-  return found ? *found : storage::FileStamp{};  // reading it fails, and says why
+  const std::string file = source_->name(number).file;
+  const auto found = storage::with_retries([&] { return storage_.stat(file); }, attempts_);
+  if (found) return *found;
+  if (skip_bad_) return {};
+  throw Error(
+      fmt::format("{}: {}; make it readable, or leave such files out with --skip-bad (skip_bad)",
+                  core::printable(file), found.fault().reason));
 }
 
 std::string Input::files_hash(std::uint64_t first, std::uint64_t end) const {

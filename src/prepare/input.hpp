@@ -57,7 +57,7 @@ class Input {
 
   /// Of the sizes and the times of change (in buckets: the versions) of the files that each shard's samples lie in.
   ///
-  /// Errors  Error  the call was interrupted
+  /// Errors  Error  a file cannot be asked, and may not be skipped; the call was interrupted
   [[nodiscard]] std::vector<std::string> files_hashes(std::span<const PrepareShard> shards) const;
 
  private:
@@ -72,6 +72,7 @@ class Input {
   ImageForm form_;
   SourcePtr source_;
   int attempts_;
+  bool skip_bad_;
   bool is_for_tables_;
   std::vector<std::string> also_;    // extensions of the fields after image and label
   std::vector<std::string> others_;  // of them, those that are there

@@ -325,13 +325,13 @@ PrepareRun::PrepareRun(const Preparation& work)
   const auto files = what.output.files();
   auto made =
       prepare::read_record(what.output, what.options.format, parts_->head, what.shards.size());
+  if (!made && !files.empty())
+    throw Error(
+        fmt::format("the folder '{}' is not empty ('{}') and holds no interrupted run: "
+                    "name another",
+                    what.output.path(), core::printable(files.begin()->first)));
   parts_->files_hashes = what.input.files_hashes(what.shards);
   if (!made) {
-    if (!files.empty())
-      throw Error(
-          fmt::format("the folder '{}' is not empty ('{}') and holds no interrupted run: "
-                      "name another",
-                      what.output.path(), core::printable(files.begin()->first)));
     parts_->made.resize(what.shards.size());
     prepare::write_record(what.output, what.options.format, parts_->head, parts_->made);
     return;

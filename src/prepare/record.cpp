@@ -52,8 +52,8 @@ std::optional<MadeShards> read_record(const OutputFolder& folder, PrepareFormat 
   for (const char* const of_input : {"source", "samples"})
     if (found.value(of_input, json()) != head[of_input])
       throw Error(fmt::format(
-          "'{0}' holds the shards of another input ({1} samples, and now it is {2}): "
-          "name another folder, or remove '{0}'",
+          "'{0}' holds the shards of another input, or names, labels or packed files of it were "
+          "changed ({1} samples, and now it is {2}): name another folder, or remove '{0}'",
           folder.path(), shown(found.value("samples", json())), shown(head["samples"])));
   for (const auto& [key, value] : head.items())
     if (key != "skip_bad" && found.value(key, json()) != value)

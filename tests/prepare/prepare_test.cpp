@@ -31,6 +31,7 @@ namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 using nlohmann::json;
 using test::TemporaryFolder;
 using ::testing::ElementsAre;
@@ -294,6 +295,7 @@ TEST_F(PrepareShards, ATarFileThatWasReplacedMakesItsShardsAgain) {
   (void)prepare_shards(folder("in"), folder("out"), options_);
   EXPECT_THAT(find_missing(), IsEmpty());
   write("in/b.tar", "new");
+  fs::last_write_time(files_ / "in/b.tar", fs::file_time_type::clock::now() + 1s);
   EXPECT_THAT(find_missing(), ElementsAre(1));
 }
 
@@ -321,6 +323,24 @@ TEST_F(PrepareShards, ImagesKeepTheirWholeNames) {
     paths.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   EXPECT_THAT(paths, ElementsAre("class/scan.12:30.v1.jpg", "class/scan.12:30.v2.jpg"));
+}
+
+TEST_F(PrepareShards, SniffedImagesKeepWhatIsNoEndingOfAnImage) {
+  for (const char* name : {"in/class/1.2.840.1", "in/class/1.2.840.2"})
+    (void)files_.write(name, "\xff\xd8\xff\xe0 no image");
+  options_.sniff = true;
+  (void)prepare_shards(folder("in"), folder("out"), options_);
+  const SourcePtr images = source::images(folder("out"));
+  EXPECT_EQ(images->name(0).key, "class/1_2_840_1");
+  EXPECT_EQ(images->name(1).key, "class/1_2_840_2");
+}
+
+TEST_F(PrepareShards, AFileThatCannotBeAskedIsAnErrorAndNoChange) {
+  fs::copy(photos(), files_ / "in", fs::copy_options::recursive);
+  (void)prepare_shards(folder("in"), folder("out"), options_);
+  const Preparation plan(folder("in"), folder("out"), options_);
+  fs::remove(source::image_folder(folder("in"))->location(0));
+  EXPECT_THAT([&] { PrepareRun{plan}; }, ThrowsMessage<Error>(HasSubstr("--skip-bad")));
 }
 
 // What of the input is not copied; nothing of the images and labels themselves.

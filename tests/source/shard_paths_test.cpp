@@ -91,25 +91,23 @@ TEST(ShardPaths, SayWhatOfAFolderLooksLikeShardsAndIsLeftOut) {
     folder.write(name);
   const std::string root = folder.path();
   EXPECT_THAT(texts(root), ElementsAre());
-  for (const char* name : {"b/2.tar", "more/b.tar", "c.tar.gz", "d.tar.gz"}) folder.write(name);
+  for (const char* name : {"b/2.tar", "more/b.tar", "c.tar.gz", "d.tgz"}) folder.write(name);
   EXPECT_THAT(texts(root),
-              ElementsAre(AllOf(HasSubstr("left out 2 folders with *.tar files: 'b', 'more'; "),
-                                HasSubstr(root + "/*.tar' and '" + root + "/*/*.tar'")),
-                          AllOf(HasSubstr("left out 2 compressed files: 'c.tar.gz', 'd.tar.gz'"),
-                                HasSubstr("unpack it with gunzip"))));
+              ElementsAre(AllOf(HasSubstr("left out 'c.tar.gz', 'd.tgz', a tar file"),
+                                HasSubstr("unpack it with gunzip")),
+                          AllOf(HasSubstr("left out folders with *.tar files: 'b', 'more'; "),
+                                HasSubstr("'" + root + "', '" + root + "/b' and so on"))));
   EXPECT_THAT(texts({root + "/*.tar", root + "/*/*.tar"}), ElementsAre());
+  EXPECT_THAT(texts({root, root + "/b", root + "/more"}), SizeIs(1));
+  EXPECT_THAT(texts({root + "/more", root}),
+              ElementsAre(HasSubstr("c.tar.gz"), HasSubstr("files: 'b'; ")));
 }
 
-TEST(ShardPaths, NumberedFilesOfSubFoldersAreSaidWithAPatternThatFitsThem) {
+TEST(ShardPaths, SayNothingOfOtherSplitsAndOfWhatProgramsKeepForThemselves) {
   const TemporaryFolder folder;
-  for (const char* name : {"a.tfrecord-00000-of-00001", "more/b.tfrecord-00000-of-00001"})
+  for (const char* name : {"a.tar", "a.tar.gz", "val/b.tar", "test_2024/b.tar", "_delta_log/c.tar"})
     folder.write(name);
-  const std::string root = folder.path();
-  const auto found = find_shards(root, is_tfrecord_name, "TFRecord files", storage::Storage());
-  ASSERT_THAT(found.notices, SizeIs(1));
-  EXPECT_THAT(found.notices[0].text,
-              HasSubstr("'" + root + "/*-of-*' and '" + root + "/*/*-of-*'"));
-  EXPECT_THAT(find({root + "/*-of-*", root + "/*/*-of-*"}), SizeIs(2));
+  EXPECT_THAT(find_all(folder.path()).notices, SizeIs(0));
 }
 
 TEST(ShardPaths, TakeWhatIsThereByItsName) {

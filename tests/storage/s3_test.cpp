@@ -204,7 +204,7 @@ TEST_F(S3, FoldersOfShardsThatAreLeftOutAreSaid) {
   };
   for (const std::string& folder : {local("nested"), remote("nested")}) {
     EXPECT_THAT(warnings(folder),
-                ElementsAre(HasSubstr("left out 1 folder with *.tar files: 'more'; ")));
+                ElementsAre(HasSubstr("left out folders with *.tar files: 'more'; ")));
     EXPECT_THAT(warnings(folder + "/*.tar"), ElementsAre());
   }
 }

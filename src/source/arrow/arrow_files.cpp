@@ -116,12 +116,13 @@ ArrowFiles find_arrow_files(const ShardPaths& paths) {
     throw std::invalid_argument("no files given; expected a path, a folder or a pattern");
   const storage::Storage storage{ObjectStorageOptions{}};
   ArrowFiles found;
+  std::vector<std::string> plain;
   for (const std::string& path : paths.as_given()) {
     const std::size_t before = found.paths.size();
     if (!add_folder(path, found)) {
-      FoundShards shards = find_shards(path, is_arrow_name, "*.arrow", storage);
-      std::ranges::move(shards.paths, std::back_inserter(found.paths));
-      std::ranges::move(shards.notices, std::back_inserter(found.notices));
+      std::ranges::move(find_shards(path, is_arrow_name, "*.arrow", storage).paths,
+                        std::back_inserter(found.paths));
+      plain.push_back(path);
     } else if (found.paths.size() == before) {
       throw Error(fmt::format("{}: its state.json names no file", path));
     }
@@ -131,6 +132,8 @@ ArrowFiles find_arrow_files(const ShardPaths& paths) {
                       "alone, and concatenate the data sets",
                       path));
   }
+  // Of all paths together: a folder that one leaves out may be another.
+  if (!plain.empty()) found.notices = find_shards(plain, is_arrow_name, "*.arrow", storage).notices;
   return found;
 }
 

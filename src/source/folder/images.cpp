@@ -39,13 +39,6 @@ ImageForm form_of_name(std::string_view name) {
   return source::is_tfrecord_name(name) ? ImageForm::tfrecord : ImageForm::folder;
 }
 
-bool is_image_name(std::string_view name) {
-  static const std::vector<std::string> endings = ImageFolderOptions().extensions;
-  const std::string lower = core::lower_case(name);
-  return std::ranges::any_of(endings,
-                             [&](const std::string& ending) { return lower.ends_with(ending); });
-}
-
 // Whether a sub-folder has images: shards and tables beside such are left out.
 bool has_class_folders(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
@@ -53,7 +46,7 @@ bool has_class_folders(const std::filesystem::path& path) {
   for (const auto& entry : fs::directory_iterator(path, error)) {
     if (!entry.is_directory(error) || entry.path().filename().string().starts_with('.')) continue;
     for (const auto& file : fs::directory_iterator(entry.path(), error))
-      if (is_image_name(file.path().filename().string())) return true;
+      if (source::is_image_name(file.path().filename().string())) return true;
   }
   return false;
 }
@@ -77,7 +70,7 @@ bool has_class_folders(const storage::ObjectStore& objects, storage::ObjectName 
   for (const std::string& key : keys) {
     folder.key = key;
     objects.list(folder, false, [&](storage::ListedObject&& object) {
-      has_image = !object.is_folder && is_image_name(object.key);
+      has_image = !object.is_folder && source::is_image_name(object.key);
       return !has_image;
     });
     if (has_image) return true;

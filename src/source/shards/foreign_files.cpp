@@ -58,20 +58,25 @@ constexpr std::array<Format, 12> kFormats{{
     {".lmdb", "an LMDB file", kNoReader},
 }};
 
-// With what is in it, by the rest of the name.
-std::optional<std::pair<Compressor, std::string>> compressor_of(const std::string& lower) {
+// With the name of what is in it.
+std::optional<std::pair<Compressor, std::string>> compressor_of(std::string_view name) {
+  const std::string lower = core::lower_case(name);
+  const auto without = [&](std::string_view ending) {
+    return std::string(name.substr(0, name.size() - ending.size()));
+  };
   for (const Compressor& one : kCompressors) {
-    if (lower.ends_with(one.ending))
-      return {{one, lower.substr(0, lower.size() - one.ending.size())}};
-    if (!one.tar_ending.empty() && lower.ends_with(one.tar_ending)) return {{one, ".tar"}};
+    if (lower.ends_with(one.ending)) return {{one, without(one.ending)}};
+    if (!one.tar_ending.empty() && lower.ends_with(one.tar_ending))
+      return {{one, without(one.tar_ending) + ".tar"}};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-bool is_compressed_name(std::string_view name) {
-  return compressor_of(core::lower_case(name)).has_value();
+std::optional<std::string> unpacked_name(std::string_view name) {
+  auto found = compressor_of(name);
+  return found ? std::optional(std::move(found->second)) : std::nullopt;
 }
 
 std::optional<std::string> describe_foreign(std::string_view name) {

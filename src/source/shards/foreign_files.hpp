@@ -14,8 +14,8 @@ namespace penstock::source {
 /// The same, also of tar and TFRecord files, which are no images.
 [[nodiscard]] std::optional<std::string> describe_no_image(std::string_view name);
 
-/// Whether the name has a compressor's ending: photos.tar.gz, photos.tgz.
-[[nodiscard]] bool is_compressed_name(std::string_view name);
+/// "photos.tar" of photos.tar.gz and photos.tgz; nothing of a name without a compressor's ending.
+[[nodiscard]] std::optional<std::string> unpacked_name(std::string_view name);
 
 /// Errors  Error  the file begins as gzip's, zlib's, zstd's, xz's or bzip2's do
 void require_uncompressed(FileWindow& file, const std::string& path);

@@ -4,6 +4,9 @@
 #include <array>
 #include <charconv>
 #include <system_error>
+#include <vector>
+
+#include <penstock/source/images.hpp>
 
 #include "src/core/lower_case.hpp"
 
@@ -50,6 +53,13 @@ bool is_mds_name(std::string_view name) {
 bool is_tfrecord_name(std::string_view name) noexcept {
   return name.ends_with(".tfrecord") || name.ends_with(".tfrecords") || name.ends_with(".tfrec") ||
          name.ends_with(".record") || is_numbered(name);
+}
+
+bool is_image_name(std::string_view name) {
+  static const std::vector<std::string> endings = ImageFolderOptions().extensions;
+  const std::string lower = core::lower_case(name);
+  return std::ranges::any_of(endings,
+                             [&](const std::string& ending) { return lower.ends_with(ending); });
 }
 
 std::optional<SplitName> split_of_name(std::string_view name) {

@@ -26,6 +26,9 @@ inline constexpr std::string_view kIndexEnding = ".penstock-index";
 /// *.tfrecord, *.tfrecords, *.tfrec, *.record, or numbered: train-00000-of-01024.
 [[nodiscard]] bool is_tfrecord_name(std::string_view name) noexcept;
 
+/// Whether a file is an image by its ending, as image_folder() has them by default.
+[[nodiscard]] bool is_image_name(std::string_view name);
+
 /// The part of a data set that a name says, by the words of Hugging Face's datasets.
 struct SplitName {
   std::string_view split;  ///< "train", "validation" or "test"

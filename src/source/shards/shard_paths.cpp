@@ -268,8 +268,24 @@ class Finder {
     }
   }
 
-  Texts shards;
-  std::vector<Notice> notices;
+  FoundShards result() {
+    std::map<std::string, Texts> missing;  // by their folder
+    for (const auto& [folder, name] : folders_left_out_) {
+      const std::string below = path_below(path_below(folder, name), "");
+      // It may have been given by itself.
+      if (std::ranges::none_of(shards_,
+                               [&](const std::string& shard) { return shard.starts_with(below); }))
+        missing[folder].push_back(name);
+    }
+    for (const auto& [folder, names] : missing)
+      notices_.push_back({.text = fmt::format(
+                              "{0}: left out folders with {1}: {2}; to read them, too, give a list "
+                              "of folders: '{0}', '{3}' and so on",
+                              core::printable(folder), what_, listed(names),
+                              core::printable(path_below(folder, names.front()))),
+                          .is_warning = true});
+    return {.paths = std::move(shards_), .notices = std::move(notices_)};
+  }
 
  private:
   void add_existing(const std::string& path) {
@@ -295,74 +311,75 @@ class Finder {
                               error.message()));
     }
     if (found.empty()) throw Error(describe_none(path, others));
-    std::erase_if(folders,
-                  [&](const std::string& name) { return !has_shards(path_below(path, name)); });
-    note_left_out(path, found.front(), others, folders);
+    note_left_out(path, found, others, std::move(folders),
+                  [&](const std::string& name) { return has_shards(path_below(path, name)); });
     add_folder(path, std::move(found));
   }
 
+  // By the first names in it.
   bool has_shards(const std::string& folder) const {
     std::error_code error;
     std::filesystem::directory_iterator entries(folder, error);
-    for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
+    for (std::size_t seen = 0;
+         seen < kMostOthers && !error && entries != std::filesystem::directory_iterator();
+         ++seen, entries.increment(error))
       if (const std::string name = entries->path().filename().string();
           !name.starts_with('.') && is_shard_(name))
         return true;
     return false;
   }
 
-  // Folders with shards, and shards that are compressed, look as if they belonged to the data set.
-  void note_left_out(const std::string& folder, std::string_view shard, const Texts& others,
-                     Texts folders) {
-    const auto named = [](Texts& names) {
-      std::ranges::sort(names);
-      for (std::string& name : names) name = "'" + core::printable(name, kShownOfName) + "'";
-      return fmt::format("{}{}",
-                         fmt::join(std::span(names).first(std::min(kShown, names.size())), ", "),
-                         names.size() > kShown ? " and others" : "");
-    };
-    const auto noun = [](std::size_t count, const char* one, const char* many) {
-      return fmt::format("{} {}", count, count == 1 ? one : many);
-    };
-    if (!folders.empty()) {
-      const std::string_view ending = shard.substr(std::min(shard.rfind('.'), shard.size()));
-      const bool is_numbered = ending.empty() || ending.find("-of-") != ending.npos;
-      const std::string all = is_numbered ? "*-of-*" : fmt::format("*{}", ending);
-      notices.push_back(
-          {.text = fmt::format(
-               "{}: left out {} with {}: {}; to read them, too, give a list: '{}' and '{}'",
-               core::printable(folder), noun(folders.size(), "folder", "folders"), what_,
-               named(folders), path_below(folder, all), path_below(folder, "*/" + all)),
-           .is_warning = true});
-    }
+  // Shards in sub-folders, and compressed ones, look as if they belonged to the data set; but not those of another split, and
+  // what programs keep for themselves ("_delta_log").
+  void note_left_out(const std::string& folder, const Texts& found, const Texts& others,
+                     Texts folders, const std::function<bool(const std::string&)>& has) {
+    std::erase_if(folders, [](const std::string& name) {
+      return name.starts_with('_') || split_of_name(name).has_value();
+    });
+    std::ranges::sort(folders);
+    folders.resize(std::min(kMostFoldersLookedInto, folders.size()));
+    for (const std::string& name : folders)
+      if (has(name)) folders_left_out_.emplace_back(folder, name);
+    const std::set<std::string_view> names = [&] {
+      std::set<std::string_view> all;
+      for (const std::string& path : found) all.insert(without_folder(path));
+      return all;
+    }();
     Texts compressed;
     for (const std::string& name : others)
-      if (is_compressed_name(name) && is_shard_(name.substr(0, name.rfind('.'))))
+      if (const auto inside = unpacked_name(name);
+          inside && is_shard_(*inside) && !names.contains(*inside))
         compressed.push_back(name);
-    if (!compressed.empty()) {
-      const std::string what = *describe_foreign(compressed.front());
-      notices.push_back(
-          {.text = fmt::format("{}: left out {}: {}; the first is {}", core::printable(folder),
-                               noun(compressed.size(), "compressed file", "compressed files"),
-                               named(compressed), what),
-           .is_warning = true});
-    }
+    if (compressed.empty()) return;
+    std::ranges::sort(compressed);
+    notices_.push_back(
+        {.text = fmt::format("{}: left out {}, {}", core::printable(folder), listed(compressed),
+                             *describe_foreign(compressed.front())),
+         .is_warning = true});
+  }
+
+  // "'a', 'b' and others".
+  static std::string listed(const Texts& names) {
+    Texts shown;
+    for (const std::string& name : std::span(names).first(std::min(kShown, names.size())))
+      shown.push_back("'" + core::printable(name, kShownOfName) + "'");
+    return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > kShown ? " and others" : "");
   }
 
   void add_folder(const std::string& folder, Texts found) {
     std::sort(found.begin(), found.end());
     require_one_split(folder, found);
     require_all_numbers(folder, found);
-    shards.insert(shards.end(), found.begin(), found.end());
+    shards_.insert(shards_.end(), found.begin(), found.end());
   }
 
   // A name that looks compressed may be that of a plain file, which the source finds out.
   void add_file(const std::string& path) {
     const std::string_view name = without_folder(path);
     if (const auto foreign = describe_foreign(path);
-        foreign && !is_compressed_name(path) && !is_shard_(name))
+        foreign && !unpacked_name(path) && !is_shard_(name))
       throw Error(fmt::format("{} is {}", path, *foreign));
-    shards.push_back(path);
+    shards_.push_back(path);
   }
 
   std::string describe_none(const std::string& folder, const Texts& others,
@@ -393,7 +410,7 @@ class Finder {
     constexpr std::string_view kSpecial = "*?[{";
     // One request more for patterns alone, which are rare as names.
     if (given.find_first_of(kSpecial) != given.npos && storage_.stat(given)) {
-      shards.push_back(given);
+      shards_.push_back(given);
       return;
     }
     for (const std::string& url : expand_braces(given)) {
@@ -401,7 +418,7 @@ class Finder {
       if (url.find_first_of("*?[") != url.npos) {
         add_matching_objects(url);
       } else if (is_shard_(name)) {
-        shards.push_back(url);
+        shards_.push_back(url);
       } else {
         add_object_folder(url);
       }
@@ -429,18 +446,15 @@ class Finder {
         others.emplace_back(name);
       return true;
     });
-    Texts with_shards;
-    if (!found.empty())
-      for (const std::string& one :
-           std::span(folders).first(std::min(kMostFoldersListed, folders.size())))
-        if (has_shard_objects(folder.with_key(folder.key + one + '/'))) with_shards.push_back(one);
     // A shard under a name that says nothing of its kind.
     if (found.empty() && !given.key.empty() && storage_.stat(url)) return add_file(url);
     if (found.empty()) {
       for (std::string& name : folders) name = core::printable(name, 100);
       throw Error(describe_none(folder.url(), others, folders));
     }
-    note_left_out(folder.url(), found.front(), others, std::move(with_shards));
+    note_left_out(folder.url(), found, others, std::move(folders), [&](const std::string& name) {
+      return has_shard_objects(folder.with_key(folder.key + name + '/'));
+    });
     add_folder(folder.url(), std::move(found));
   }
 
@@ -474,14 +488,17 @@ class Finder {
     });
     if (found.empty()) throw Error(fmt::format("no shard fits {}; check the pattern", url));
     std::sort(found.begin(), found.end());
-    shards.insert(shards.end(), found.begin(), found.end());
+    shards_.insert(shards_.end(), found.begin(), found.end());
   }
 
   static constexpr std::size_t kShown = 5;
-  static constexpr std::size_t kMostFoldersListed = 20;  // in buckets: a request each, or more
+  static constexpr std::size_t kMostFoldersLookedInto = 10;  // in buckets a request each
   const std::function<bool(std::string_view)>& is_shard_;
   std::string_view what_;
   const storage::Storage& storage_;
+  Texts shards_;
+  std::vector<Notice> notices_;
+  std::vector<std::pair<std::string, std::string>> folders_left_out_;
 };
 
 }  // namespace
@@ -504,7 +521,7 @@ FoundShards find_shards(const ShardPaths& paths,
                       given));
     finder.add(given);
   }
-  return {.paths = std::move(finder.shards), .notices = std::move(finder.notices)};
+  return finder.result();
 }
 
 }  // namespace penstock::source
