@@ -133,6 +133,9 @@ class PassLoader(ABC, Generic[Batch]):
         self._says_epochs = False
         self._asked = AccumulationLoop()
 
+    def __copy__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be copied, since both would share one position: make another one of its plan")
+
     def _key_of_names(self, names: str | None) -> str | None:
         """The key under which a batch has the names of its rows.
 

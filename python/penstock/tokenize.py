@@ -23,6 +23,7 @@ import signal
 import struct
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -88,10 +89,10 @@ def tokenize(
     """Writes output.bin and output.idx: a sequence for each document, in the order of the inputs.
 
     `inputs`: JSONL files, whose lines are objects with a string in `field`; text files (.txt, .md), a document each; either may
-    end in .gz; a folder stands for all such files below it, in the order of their paths. `tokenizer`: a tokenizer.json of
-    Hugging Face's tokenizers, whose truncation and padding are left out, or "module:function", a function of your own that
-    makes a list of numbers of a string. `end`: the token behind each document, by its text in a tokenizer.json, or its
-    number. `dtype`: "u8", "u16", "i32" or "i64"; by default u16 where a tokenizer.json has at most 65,536 tokens, else i32.
+    end in .gz; a folder stands for all such files below it, in the order of their paths, but those whose name, or whose folder's
+    name, begins with a point; what is left out is a warning. `tokenizer`: a tokenizer.json of Hugging Face's tokenizers, whose
+    truncation and padding are left out, or "module:function", a function of your own that makes a list of numbers of a string.
+    `end`: the token behind each document, by its text in a tokenizer.json, or its number. `dtype`: "u8", "u16", "i32" or "i64"; by default u16 where a tokenizer.json has at most 65,536 tokens, else i32.
     `workers`: processes, by default one for each core that the process may use, by its affinity and its container's quota.
 
     Each part of the work is a file in output.parts until all are done, so a run that was killed goes on where it was when it is
@@ -256,12 +257,39 @@ def _pieces(inputs: Sequence[str | os.PathLike[str]]) -> list[_Piece]:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        return [one for one in sorted(path.rglob("*")) if one.is_file() and _ending(one) in ENDINGS]
+        return _files_below(path)
     if not path.is_file():
         raise Error(f"{path} is {'no file' if path.exists() else 'not there'}")
     if _ending(path) not in ENDINGS:
         raise ValueError(f"{path}: expected a file that ends in {', '.join(ENDINGS)}, or these and .gz")
     return [path]
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """Links to folders are followed; what is hidden or of another kind is left out, with a warning."""
+    found: list[Path] = []
+    hidden: list[Path] = []
+    others: list[Path] = []
+
+    def fail(error: OSError) -> None:
+        raise Error(f"tokenize: {error.filename} cannot be read: {error.strerror}") from error
+
+    for parent, folders, names in os.walk(folder, onerror=fail, followlinks=True):
+        where = Path(parent)
+        within = [above for above in where.parents if folder in (above, *above.parents)]
+        if os.path.islink(parent) and any(os.path.samefile(parent, above) for above in within):
+            raise Error(f"tokenize: {parent} links to a folder that it lies in; remove the link")
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for file in (where / name for name in names if (where / name).is_file()):
+            if _ending(file) not in ENDINGS:
+                others += [] if file.name.startswith(".") else [file]
+            else:
+                (hidden if file.name.startswith(".") else found).append(file)
+    for left, why in ((hidden, "as their names begin with a point"), (others, f"as they do not end in {', '.join(ENDINGS)}, or these and .gz")):
+        if left:
+            more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+            warnings.warn(f"tokenize: left out of {folder}, {why}: {min(left).relative_to(folder)}{more}", stacklevel=6)
+    return sorted(found)
 
 
 def _ending(path: Path) -> str:
@@ -446,7 +474,7 @@ def run(arguments: Sequence[str]) -> int:
         "python -m penstock tokenize",
         description="Texts to token files: Megatron's .bin and .idx, which penstock.megatron reads. A run that was stopped goes on.",
     )
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"files that end in {', '.join(ENDINGS)}, or these and .gz; or folders")
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help=f"files that end in {', '.join(ENDINGS)}, or these and .gz; or folders of such files")
     parser.add_argument("--output", required=True, metavar="PREFIX", help="PREFIX.bin and PREFIX.idx")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or module:function, which makes numbers of a string")
     parser.add_argument("--end", metavar="TOKEN", help="token behind each document: its text, or its number")

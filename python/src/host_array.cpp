@@ -76,6 +76,19 @@ nb::object torch_bf16(nb::handle value) {
   return bits.attr("numpy")().attr("view")(numpy_dtype(DType::bf16));
 }
 
+void require_unmasked(nb::handle value, const std::string& field) {
+  static PyObject* plain = nb::object(numpy().attr("ndarray")).release().ptr();
+  static PyObject* masked = nb::object(numpy().attr("ma").attr("MaskedArray")).release().ptr();
+  const nb::handle type = value.type();
+  if (type.ptr() == plain || PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
+                                              reinterpret_cast<PyTypeObject*>(masked)) == 0)
+    return;
+  if (is_true(numpy().attr("ma").attr("is_masked")(value)))
+    throw std::invalid_argument("field '" + field +
+                                "': some values are masked, and their memory is not what they "
+                                "stand for: give filled(...) of it, and the mask as another field");
+}
+
 bool is_float(DType dtype) noexcept {
   return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
 }
@@ -305,7 +318,9 @@ bool HostArray::take_dense(PyObject* value, const FieldSpec& field) {
 }
 
 HostArray::HostArray(nb::handle value, const FieldSpec& field) {
-  if (take_number(value.ptr(), field) || take_dense(value.ptr(), field)) return;
+  if (take_number(value.ptr(), field)) return;
+  require_unmasked(value, field.name);
+  if (take_dense(value.ptr(), field)) return;
   const Known known = as_dtype(with_no_rows(as_array(value, field), field), field);
   // ascontiguousarray would turn a scalar into a row.
   array_ = numpy().attr("require")(known.array, nb::none(), "C");
@@ -317,11 +332,7 @@ Column column_of(const std::string& name, nb::handle value) {
   const std::string what = "field '" + name + "'";
   if (nb::isinstance<nb::str>(value) || nb::isinstance<nb::bytes>(value))
     throw std::invalid_argument(what + ": expected an array, found a string or bytes");
-  if (nb::isinstance(value, numpy().attr("ma").attr("MaskedArray")) &&
-      is_true(numpy().attr("ma").attr("is_masked")(value)))
-    throw std::invalid_argument(what +
-                                ": some values are masked, and their memory is not what they "
-                                "stand for: give filled(...) of it, and the mask as another field");
+  require_unmasked(value, name);
   const Known known =
       known_array(is_torch_bf16(value) ? torch_bf16(value) : numpy().attr("asarray")(value), what);
   const Shape shape = parse_shape(known.array.attr("shape"));

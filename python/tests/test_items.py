@@ -272,6 +272,18 @@ def test_tables_are_no_rows():
     assert len(ps.memory({"x": np.ma.masked_array([1.0, 2.0], [0, 0])})) == 2
 
 
+@pytest.mark.parametrize("dtype", ["f64", "f32", "i64"])  # as it lies in memory, rounded, refused by its values otherwise
+def test_masked_values_are_no_numbers(dtype: str):
+    value = np.ma.masked_array([1.0, -999.0], [0, 1])
+    with pytest.raises(ps.DataError, match="field 'x': some values are masked"):
+        next(iter(ps.Dataset([{"x": value}], fields={"x": (dtype, (2,))}).batch(1).loader()))
+    whole = np.ma.masked_array([1.0, 2.0], [0, 0])
+    assert next(iter(ps.Dataset([{"x": whole}]).batch(1).loader()))["x"].numpy().tolist() == [[1, 2]]
+    mapped = ps.memory({"x": np.zeros((1, 2))}).map(lambda x: {"x": value}, outputs={"x": (dtype, (2,))}, name="masks")
+    with pytest.raises(ps.DataError, match="field 'x': some values are masked"):
+        next(iter(mapped.batch(1).loader()))
+
+
 def test_what_a_thread_keeps_stays_until_it_ends():
     made = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import warnings
@@ -32,6 +33,11 @@ def test_each_loop_is_a_pass_in_an_order_of_its_own():
     passes = expected(3)
     assert all(len(one) == 5 and sorted(sum(one, [])) == list(range(22)) for one in passes)
     assert passes[0] != passes[1]
+
+
+def test_a_copy_would_share_its_position():
+    with pytest.raises(TypeError, match="a Passes cannot be copied"):
+        copy.copy(Passes())
 
 
 def test_a_loop_that_is_left_is_given_up():

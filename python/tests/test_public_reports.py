@@ -263,6 +263,9 @@ def test_folders_of_classes_beside_a_shard_are_an_error(tmp_path: pathlib.Path) 
         (["1", "2"], ["1", "2", "3"]),
         (["cat", "dog"], ["dog_mask", "zebra_mask"]),
         (["1", "2", "3"], ["2_m", "3_m", "4_m"]),
+        (["a", "b", "d"], ["a", "c", "d"]),  # each folder lacks one
+        (["cat_1", "cat_2", "cat_4"], ["cat_1_m", "cat_3_m", "cat_4_m"]),
+        (["1", "2", "10"], ["1", "2", "12"]),
     ],
 )
 def test_masks_of_other_photographs_are_an_error(tmp_path: pathlib.Path, photos: list[str], masks: list[str]) -> None:
@@ -270,6 +273,36 @@ def test_masks_of_other_photographs_are_an_error(tmp_path: pathlib.Path, photos:
     write(tmp_path / "masks", **{f"{name}.jpg": JPEG for name in masks})
     with pytest.raises(ValueError, match="zip pairs files in the order of their names"):
         ps.zip([ps.images(tmp_path / "photos"), ps.images(tmp_path / "masks").rename({"image": "mask", "label": "other"})])
+
+
+def test_names_that_mostly_differ_say_nothing_of_pairs(tmp_path: pathlib.Path) -> None:
+    write(tmp_path / "photos", **{f"{name}.jpg": JPEG for name in ("1", "2", "3", "cover")})
+    write(tmp_path / "masks", **{f"{name}.jpg": JPEG for name in ("a", "b", "c", "cover")})
+    assert len(ps.zip([ps.images(tmp_path / "photos"), ps.images(tmp_path / "masks").rename({"image": "mask", "label": "other"})])) == 4
+
+
+def test_integers_that_are_written_as_texts_are_no_names(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, **{f"{name}.jpg": JPEG for name in "abcd"})
+    paths = [tmp_path / f"{name}.jpg" for name in "abcd"]
+    data = ps.files(paths, ["3", "1", "10", "2"])
+    assert data.labels().tolist() == [3, 1, 10, 2] and data.class_names == []
+    assert ps.files(paths, ["3", "1", "10", "2"], classes=["1", "2", "3", "10"]).labels().tolist() == [2, 0, 3, 1]
+    with pytest.raises(ps.Error, match="the label 'x' is a name, but label 0 has an integer"):
+        ps.files(paths, ["3", "x", "10", "2"])
+
+
+def test_a_series_of_pandas_goes_by_its_labels() -> None:
+    class Series(list):  # type: ignore[type-arg]
+        iloc = None
+
+    with pytest.raises(TypeError, match="goes by its labels, and not by position"):
+        ps.Dataset(Series([1, 2]))
+
+
+def test_cutmix_fraction_needs_both() -> None:
+    data = ps.memory({"image": np.zeros((2, 4, 4, 3), np.uint8), "label": np.zeros(2, np.int64)}).batch(2)
+    with pytest.raises(ValueError, match="cutmix_fraction chooses between mixup and cutmix"):
+        data.transform_on_device(cutmix=1.0, cutmix_fraction=0.3)
 
 
 def test_copies_of_a_sample_stay_in_one_part() -> None:

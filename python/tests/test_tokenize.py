@@ -66,12 +66,36 @@ def test_all_kinds_of_files_in_their_order(tmp_path):
     with gzip.open(folder / "a.jsonl.gz", "wt") as file:
         file.write(json.dumps({"text": TEXTS[4]}) + "\n\n" + json.dumps({"text": ""}))
     (folder / "notes.pdf").write_text("none of these")
+    (folder / "table.csv").write_text("nor this")
+    (folder / "._c.txt").write_text("what macOS keeps beside a file")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config.txt").write_text("none of these")
     extra = write_lines(tmp_path / "extra.jsonl", TEXTS[5:7])
-    summary = tokenize([folder, extra], tmp_path / "out" / "train", "byte_tokens:encode", end=300, workers=2)
+    with pytest.warns(UserWarning) as warned:
+        summary = tokenize([folder, extra], tmp_path / "out" / "train", "byte_tokens:encode", end=300, workers=2)
+    said = [str(one.message) for one in warned]
+    assert len(said) == 2 and all(one.filename == __file__ for one in warned)
+    assert said[0] == f"tokenize: left out of {folder}, as their names begin with a point: ._c.txt"
+    assert "as they do not end in .jsonl" in said[1] and said[1].endswith(": notes.pdf and 1 more")
     expected = [[*text.encode(), 300] for text in (TEXTS[4], "", *TEXTS[:4], *TEXTS[5:7])]
     assert texts_of(tmp_path / "out" / "train") == expected
     assert (summary.documents, summary.tokens, summary.dtype) == (8, sum(map(len, expected)), "i32")
     assert sorted(os.listdir(tmp_path / "out")) == ["train.bin", "train.idx"]
+
+
+def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    write_lines(tmp_path / "elsewhere" / "a.jsonl", TEXTS[:3])
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    write_lines(folder / "b.jsonl", TEXTS[3:4])
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "same").symlink_to(tmp_path / "elsewhere")  # twice is what its links say
+    summary = tokenize(folder, tmp_path / "train", "byte_tokens:encode", workers=1)
+    assert summary.documents == 7
+    (folder / "above").symlink_to(tmp_path)
+    with pytest.raises(ps.Error, match="links to a folder that it lies in"):
+        tokenize(folder, tmp_path / "train", "byte_tokens:encode", workers=1)
 
 
 @pytest.mark.parametrize("piece", [1, 40, 1000])

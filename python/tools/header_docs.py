@@ -39,6 +39,7 @@ WORDS = [
     (r"\bprepare_shards\(\)", "prepare()"),
     (r"\b(devices|size|fields)\(\)", r"\1"),
     (r"^Null (when|where|if)\b", r"None \1"),
+    (r"\b(?:Loader|Source)::notices\(\)", "Loader.report().notices"),
     (r"\brestore\(\)", "load_state_dict()"),
     (r"\bstate\(\)", "state_dict()"),
     (r"InputContext::from\b", "InputContext.from_environment"),

@@ -73,6 +73,10 @@ void check_numbers(const DeviceTransformOptions& options) {
   if (options.mixup == 0 && options.cutmix == 0 && options.mix_probability < 1)
     refuse(options,
            "mix_probability is that of mixup and cutmix: give one of them, or leave it out");
+  if ((options.mixup == 0 || options.cutmix == 0) &&
+      options.cutmix_fraction != DeviceTransformOptions().cutmix_fraction)
+    refuse(options,
+           "cutmix_fraction chooses between mixup and cutmix: give both of them, or leave it out");
   if (options.classes == 0 && options.label_smoothing > 0)
     refuse(options,
            "label_smoothing makes targets, which need the number of classes: give classes");

@@ -90,6 +90,11 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
   core::check_enums("loader", options);
   const InputContext& context = *options.context;
   const Topology topology(*plan, options);
+  if (plan->stream() != nullptr && context.num_input_pipelines > 1 &&
+      (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
+    throw std::invalid_argument(
+        "each of several processes has a stream of its own: choose the mode per_worker with the "
+        "shard policy off");
   const bool draws = options.on_fault == OnFault::replace || is_random(*plan);
   if (context.num_input_pipelines > 1 && draws && !plan->seed())
     throw std::invalid_argument(
@@ -129,7 +134,8 @@ EngineConfig configure(plan::PlanPtr plan, const LoaderOptions& options, std::ui
   }
   if (options.budget_bytes != 0) reads_together = 1;
 
-  const Candidates candidates = find_candidates(*plan, topology, seed);
+  const Candidates candidates =
+      options.on_fault == OnFault::replace ? find_candidates(*plan, topology, seed) : Candidates();
   RowRecipes recipes;
   std::vector<std::shared_ptr<const BatchForm>> forms;
   for (std::size_t bucket = 0; bucket < buckets_of(plan->batch()); ++bucket) {

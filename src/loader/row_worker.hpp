@@ -28,7 +28,7 @@ namespace penstock::loader {
 struct BranchRecipe {
   SourcePtr source;
   transform::TransformChain chain;
-  std::vector<order::OrderPtr> candidates;  // of each group
+  std::vector<order::OrderPtr> candidates;  // of each group, for OnFault::replace
   RandomKey replacement_key;
   RandomKey read_key;  // for sources that make samples
 };

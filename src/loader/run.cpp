@@ -354,15 +354,18 @@ void Run::require_deliverable(const InFlight& batch) const {
   }
   if (!faults.empty()) last = &faults.back();
   if (last == nullptr) return;
-  if (options_.max_faults && count > *options_.max_faults)
-    throw DataError(
-        *last, fmt::format("with it there were {} faults, and {} are tolerated (max_faults)", count,
-                           *options_.max_faults));
+  if (options_.max_faults && count > *options_.max_faults) {
+    const std::uint64_t before = count - faults.size(), most = *options_.max_faults;
+    const bool is_here = before <= most;  // the first one that is too many; else a step was resumed
+    throw DataError(is_here ? faults[static_cast<std::size_t>(most - before)] : *last,
+                    fmt::format("with it there were {} faults, and {} are tolerated (max_faults)",
+                                is_here ? most + 1 : count, most));
+  }
   const std::uint64_t samples = delivered / options_.context->num_input_pipelines;
   const double rate = static_cast<double>(count) / static_cast<double>(samples);
   if (options_.max_fault_rate && samples >= kMinSamplesForRate && rate > *options_.max_fault_rate)
     throw DataError(
-        *last, fmt::format("{} of {} samples were bad, and {:.3g}% are tolerated (max_fault_rate)",
+        *last, fmt::format("{} of {} samples were bad, and {:.6g}% are tolerated (max_fault_rate)",
                            count, samples, *options_.max_fault_rate * 100));
 }
 

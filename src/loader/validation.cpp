@@ -153,11 +153,6 @@ void check_stream(Stream& stream, const EngineConfig& config, const LoaderOption
     throw std::invalid_argument(
         "on_fault = replace takes another sample of the same source, and those of a stream come "
         "once: choose mask or raise");
-  if (options.context->num_input_pipelines > 1 &&
-      (options.mode != InputMode::per_worker || options.shards != ShardPolicy::off))
-    throw std::invalid_argument(
-        "each of several processes has a stream of its own: choose the mode per_worker with the "
-        "shard policy off");
   const Topology& topology = config.topology;
   if (topology.own_replicas * topology.groups > topology.replicas)
     throw std::invalid_argument(

@@ -102,10 +102,10 @@ OrderPtr pick(OrderPtr input, PositionsPtr positions) {
   const std::uint64_t size = input->size().value_or(order::kEndless);
   for (std::size_t k = 0; k < positions->size(); ++k)
     if ((*positions)[k] >= size)
-      throw std::invalid_argument(
-          fmt::format("{}.pick(): position {} of the list is {}, and the input has {}: positions "
-                      "are counted from 0",
-                      input->describe(), k, (*positions)[k], size));
+      throw std::invalid_argument(fmt::format(
+          "select: position {} of the list is {}, and the input has {} samples: positions "
+          "are counted from 0",
+          k, (*positions)[k], size));
   return std::make_shared<Pick>(std::move(input), std::move(positions));
 }
 

@@ -159,7 +159,7 @@ class Sample final : public Order {
 OrderPtr sample(OrderPtr input, std::span<const double> weights, std::uint64_t count, RandomKey key,
                 bool reshuffle) {
   const auto fail = [&](const std::string& why) {
-    throw std::invalid_argument(fmt::format("{}.sample({}): {}", input->describe(), count, why));
+    throw std::invalid_argument(fmt::format("sample: {}", why));
   };
   order::refuse_stream(*input, "sample");
   const auto size = input->size();

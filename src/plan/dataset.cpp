@@ -135,6 +135,7 @@ Dataset Dataset::select(std::vector<std::uint64_t> positions) const {
 std::vector<Dataset> Dataset::split(const std::vector<double>& fractions,
                                     const SplitOptions& options) const {
   const std::uint64_t count = plan::count_fixed_samples(*plan_, "split");
+  if (options.group.field.empty() && options.group.values.empty()) plan::require_no_copies(*plan_);
   SplitOptions with_lists = options;
   for (PerSample<std::int64_t>* const one : {&with_lists.by, &with_lists.group})
     if (!one->field.empty()) one->values = plan::classes_in(*plan_, "split", one->field);
@@ -241,6 +242,7 @@ bool takes_passes_in_order(const Plan& plan) {
     shuffles = shuffles || of_passes == OfPasses::shuffles;
     cuts = cuts || of_passes == OfPasses::cuts;
     picks = picks || of_passes == OfPasses::picks;
+    if (cuts && std::holds_alternative<plan::Repeat>(operation)) return false;
   }
   return !picks && !(shuffles && cuts);
 }

@@ -1,9 +1,12 @@
 #include "src/plan/order.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -153,6 +156,61 @@ order::OrderPtr drawable(order::OrderPtr input, std::span<const double> weights)
                      std::make_shared<const std::vector<std::uint64_t>>(std::move(positions)));
 }
 
+/// Whether each epoch has one and the same order, any position of which can be read.
+bool is_fixed_shuffle(const Operation& operation) {
+  if (const auto* const shuffle = std::get_if<Shuffle>(&operation))
+    return !shuffle->options.reshuffle_each_epoch && !shuffle->options.buffer;
+  const auto* const chunks = std::get_if<ShuffleChunks>(&operation);
+  return chunks != nullptr && !chunks->options.reshuffle_each_epoch;
+}
+
+// Whether the data sets that it joins have the same order in each epoch.
+bool is_fixed(const Plan& plan) {
+  if (plan.stream() != nullptr || std::holds_alternative<Mix>(plan.input())) return false;
+  if (std::holds_alternative<Zip>(plan.input())) return true;
+  return std::ranges::all_of(plan.parts(), [](const PlanPtr& part) {
+    return is_fixed(*part) &&
+           std::ranges::all_of(part->operations(), [](const Operation& operation) {
+             return !is_on_positions(operation) || traits_of(operation).selects ||
+                    is_fixed_shuffle(operation);
+           });
+  });
+}
+
+// Of data sets that are concatenated, what the operations behind that leave of each source: a split, for example. It takes 8
+// bytes a sample.
+void leave_out_unchosen(std::vector<order::OrderPtr>& candidates, const Plan& plan,
+                        const OrderContext& context) {
+  order::OrderPtr all = input_order(plan, context);
+  order::OrderPtr chosen;
+  std::uint32_t number = first_number(plan);
+  for (const Operation& operation : plan.operations()) {
+    if (std::holds_alternative<Batch>(operation) || std::holds_alternative<Repeat>(operation))
+      break;
+    if (!is_on_positions(operation)) continue;
+    if (!traits_of(operation).selects && !is_fixed_shuffle(operation)) break;
+    all = apply(operation, std::move(all), number++, context);
+    if (traits_of(operation).selects) chosen = all;
+  }
+  if (!chosen) return;
+  std::vector<std::vector<std::uint64_t>> numbers(candidates.size());
+  const auto cursor = chosen->open();
+  std::array<SampleId, 1024> samples;
+  for (std::uint64_t first = 0, size = chosen->size().value(); first < size;
+       first += samples.size())
+    for (const SampleId& sample : std::span(samples).first(cursor->read(0, first, 1, samples)))
+      numbers[sample.source - context.branch].push_back(sample.number);
+  const std::vector<Branch> branches = branches_of(plan);
+  for (std::uint32_t k = 0; k < candidates.size(); ++k) {
+    std::ranges::sort(numbers[k]);
+    const auto same = std::ranges::unique(numbers[k]);
+    numbers[k].erase(same.begin(), same.end());
+    candidates[k] =
+        order::pick(order::range(branches[k].source->size(), context.branch + k),
+                    std::make_shared<const std::vector<std::uint64_t>>(std::move(numbers[k])));
+  }
+}
+
 }  // namespace
 
 std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext& context) {
@@ -163,6 +221,7 @@ std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext&
       for (order::OrderPtr& order : candidates_of(*part, within(*part, first, context)))
         candidates.push_back(std::move(order));
     }
+    if (is_fixed(plan)) leave_out_unchosen(candidates, plan, context);
     return candidates;
   }
   order::OrderPtr chosen = input_order(plan, context);
@@ -177,6 +236,7 @@ std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext&
     const auto* const sample = std::get_if<Sample>(&operation);
     if (sample != nullptr && has_zero(*sample->weights)) chosen = drawable(all, *sample->weights);
     all = apply(operation, std::move(all), number++, context);
+    if (is_fixed_shuffle(operation)) continue;  // a take behind it is of the same samples always
     selects = selects && traits_of(operation).selects;
     if (selects) chosen = all;
   }

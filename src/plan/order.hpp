@@ -42,7 +42,7 @@ struct OrderContext {
 [[nodiscard]] order::OrderPtr sample_order(const Plan& plan, const OrderContext& context);
 
 /// For each source of the plan, the samples that a replacement may be taken from: those that take,
-/// skip, shard, select and filter leave of it, before anything changes their order.
+/// skip, shard, select and filter leave of it, before anything gives each epoch another order.
 [[nodiscard]] std::vector<order::OrderPtr> candidates_of(const Plan& plan,
                                                          const OrderContext& context);
 

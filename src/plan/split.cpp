@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -190,6 +191,34 @@ std::vector<std::vector<std::uint64_t>> split_positions(std::uint64_t count,
   for (std::uint64_t position = 0; position < count; ++position)
     positions[parts[position]].push_back(position);
   return positions;
+}
+
+void require_no_copies(const Plan& plan) {
+  const std::vector<Branch> branches = branches_of(plan);
+  if (branches.size() < 2) return;
+  std::map<std::string, std::size_t> known;  // by fingerprint, or by address where that says little
+  std::vector<std::size_t> same(branches.size());  // the first branch that has this one's samples
+  for (std::size_t i = 0; i < branches.size(); ++i) {
+    const Source& source = *branches[i].source;
+    const std::string key = source.description()
+                                ? source.fingerprint()
+                                : fmt::format("{}", static_cast<const void*>(&source));
+    same[i] = known.emplace(key, i).first->second;
+  }
+  if (known.size() == branches.size()) return;
+  std::vector<std::vector<bool>> seen(branches.size());
+  see_fixed_sample_ids(plan, kSplitVerb, [&](const SampleId& sample) {
+    const std::size_t first = same[sample.source];
+    const Source& source = *branches[first].source;
+    seen[first].resize(source.size());
+    if (seen[first][sample.number])
+      refuse(kSplitVerb,
+             fmt::format("the data sets that are concatenated have samples in common, such as {}, "
+                         "and copies of a sample would be in several parts: split before "
+                         "concatenate, or give group",
+                         source.location(sample.number)));
+    seen[first][sample.number] = true;
+  });
 }
 
 std::uint64_t count_fixed_samples(const Plan& plan, const char* verb) {

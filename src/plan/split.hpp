@@ -19,6 +19,11 @@ namespace penstock::plan {
 [[nodiscard]] std::vector<std::vector<std::uint64_t>> split_positions(
     std::uint64_t count, std::span<const double> fractions, const SplitOptions& options);
 
+/// For a split without groups, which keep the copies of a sample in one part if they have the same.
+///
+/// Errors  std::invalid_argument  data sets that are concatenated have a sample in common
+void require_no_copies(const Plan& plan);
+
 /// The samples of a plan that are the same, in the same order, in every epoch: their number.
 ///
 /// Errors  std::invalid_argument  they are not; begins with `verb`, and says what to do

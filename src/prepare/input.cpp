@@ -57,6 +57,15 @@ std::vector<std::byte> copy(const ConstTensorView& view) {
   return {bytes.begin(), bytes.end()};
 }
 
+// Such as "png" and "seg.png".
+bool is_image_member(std::string_view extension) {
+  static constexpr std::array kOthers{".gif",  ".bmp",  ".tif",  ".tiff",
+                                      ".avif", ".heic", ".heif", ".jxl"};
+  const std::string name = fmt::format(".{}", extension);
+  return source::is_image_name(name) ||
+         std::ranges::any_of(kOthers, [&](const char* ending) { return name.ends_with(ending); });
+}
+
 }  // namespace
 
 bool is_text_member(std::string_view extension) {
@@ -110,19 +119,31 @@ std::vector<Notice> Input::notices() const {
   std::vector<Notice> notices = source_->notices();
   std::vector<std::string> unnamed;
   std::vector<std::string> empty;
+  bool are_images = false;
+  std::uint64_t images = 0;
   for (const auto& [extension, count] : source::count_tar_members(*source_)) {
-    static constexpr std::array kTaken{"cls", "jpg", "jpeg", "png", "webp"};
-    if (std::ranges::find(kTaken, extension) != kTaken.end()) continue;
+    static constexpr std::array kImages{"jpg", "jpeg", "png", "webp"};
+    const bool is_image = std::ranges::find(kImages, extension) != kImages.end();
+    if (is_image) images += count.members;
+    if (is_image || extension == "cls") continue;
     const bool is_named = std::ranges::any_of(
         also_, [&](const std::string& one) { return core::lower_case(one) == extension; });
     const std::uint64_t left_out = is_named ? count.empty : count.members;
-    if (left_out > 0)
-      (is_named ? empty : unnamed).push_back(fmt::format("{} .{}", left_out, extension));
+    if (left_out == 0) continue;
+    (is_named ? empty : unnamed).push_back(fmt::format("{} .{}", left_out, extension));
+    are_images |= !is_named && is_image_member(extension);
   }
+  if (images > source_->size())
+    notices.push_back(
+        {.text = fmt::format("{}: left out {} images of samples that have several of .jpg, .jpeg, "
+                             ".png and .webp: the first of these is copied",
+                             path_, images - source_->size()),
+         .is_warning = true});
   if (!unnamed.empty())
     notices.push_back({.text = fmt::format("{}: left out members: {}; to copy them, name them in "
                                            "`also`",
-                                           path_, fmt::join(unnamed, ", "))});
+                                           path_, fmt::join(unnamed, ", ")),
+                       .is_warning = are_images});
   if (!empty.empty())
     notices.push_back({.text = fmt::format("{}: left out members of 0 bytes: {}", path_,
                                            fmt::join(empty, ", "))});

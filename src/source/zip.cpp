@@ -70,16 +70,22 @@ std::vector<std::string> stems_of(const Source& source, bool bare) {
   return stems;
 }
 
-// The first place at which the names say that two files are no pair: one of them has its own elsewhere.
+// The first place at which the names say that two files are no pair: one of them has its own elsewhere, or most files have one
+// of their own name.
 std::optional<std::uint64_t> find_no_pair(const Source& first, const Source& other, bool bare) {
   const std::vector<std::string> stems = stems_of(first, bare);
   const std::vector<std::string> other_stems = stems_of(other, bare);
   const std::unordered_set<std::string_view> firsts(stems.begin(), stems.end());
   const std::unordered_set<std::string_view> others(other_stems.begin(), other_stems.end());
-  for (std::size_t place = 0; place < std::min(stems.size(), other_stems.size()); ++place)
+  const std::size_t size = std::min(stems.size(), other_stems.size());
+  std::size_t unequal = 0, first_unequal = size;
+  for (std::size_t place = size; place-- > 0;)
+    if (stems[place] != other_stems[place]) ++unequal, first_unequal = place;
+  for (std::size_t place = first_unequal; place < size; ++place)
     if (stems[place] != other_stems[place] &&
         (others.contains(stems[place]) || firsts.contains(other_stems[place])))
       return place;
+  if (unequal != 0 && unequal < size - unequal) return first_unequal;
   return std::nullopt;
 }
 
@@ -180,6 +186,18 @@ class Zip final : public Composite {
     return "zip(" + join([](const Source& source) { return source.fingerprint(); }, ", ") + ")";
   }
   std::span<const SourcePtr> parts() const noexcept override { return sources_; }
+  std::vector<Notice> notices() const override {
+    std::vector<Notice> all = Composite::notices();
+    const auto longest = std::ranges::max_element(
+        sources_, {}, [](const SourcePtr& source) { return source->size(); });
+    if ((*longest)->size() != size_)
+      all.push_back({.text = fmt::format(
+                         "zip: the longest data set has {} samples, the shortest {}: what the "
+                         "longest has more, from {} on, is left out",
+                         (*longest)->size(), size_, core::printable((*longest)->location(size_))),
+                     .is_warning = true});
+    return all;
+  }
   Description describe(const std::vector<Description>& parts) const override {
     return describe_zip(parts);
   }

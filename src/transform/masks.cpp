@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,12 +85,13 @@ void crop_numbers(const From* from, const Window& window, T fill, T* out) {
 Result<void> check_size(std::int64_t height, std::int64_t width, const Window& window) {
   const ImageSize& image = window.image;
   if (height == image.height && width == image.width) return {};
-  return Fault{.reason =
-                   fmt::format("it has {}x{} pixels (height x width), and its image {}x{}{}",
-                               height, width, image.height, image.width,
-                               height == image.width && width == image.height
-                                   ? ": set exif = false if the masks are of the images as stored"
-                                   : "")};
+  std::string_view hint;
+  if (height == image.width && width == image.height)
+    hint = window.turned ? ": set exif = false if the masks are of the images as stored"
+                         : ": its sides are exchanged, as those of masks of upright images are "
+                           "where exif = false is set";
+  return Fault{.reason = fmt::format("it has {}x{} pixels (height x width), and its image {}x{}{}",
+                                     height, width, image.height, image.width, hint)};
 }
 
 // Calls take(numbers) with a PNG's numbers, of 8 bits or of 16.

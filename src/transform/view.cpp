@@ -139,7 +139,8 @@ Window View::window() const {
           .place = place,
           .across = line(image.width, region.x, region.width, place.width),
           .down = line(image.height, region.y, region.height, place.height),
-          .flipped = flipped_};
+          .flipped = flipped_,
+          .turned = turn_.transposed};
 }
 
 int View::place_left() const noexcept {

@@ -16,6 +16,7 @@ struct Window {
   PillowLine across;  ///< what fills the place, by Pillow's filters
   PillowLine down;
   bool flipped = false;
+  bool turned = false;  ///< whether the sides of the stored image were exchanged, by its EXIF data
 };
 
 }  // namespace penstock::transform

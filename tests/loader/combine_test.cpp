@@ -229,6 +229,20 @@ TEST(Zip, KeepsTheMapsOfItsParts) {
   EXPECT_EQ((*step)[0]["label"].data<std::int64_t>()[2], -3);
 }
 
+TEST(Zip, WarnsOfWhatTheLongerOneHasMore) {
+  const auto numbers = [](std::uint64_t size, const char* name) {
+    return Dataset(source::memory({source::column(name, std::vector<std::int64_t>(size))}));
+  };
+  EXPECT_THAT(zip({numbers(3, "x"), numbers(3, "y")}).source().notices(), testing::IsEmpty());
+  const std::vector<Notice> notices = zip({numbers(3, "x"), numbers(5, "y")}).source().notices();
+  ASSERT_THAT(notices, testing::SizeIs(1));
+  EXPECT_TRUE(notices[0].is_warning);
+  EXPECT_EQ(
+      notices[0].text,
+      "zip: the longest data set has 5 samples, the shortest 3: what the longest has more, from "
+      "memory row 3 on, is left out");
+}
+
 // Photographs and masks, paired in the order of their names.
 TEST(Zip, RefusesFilesWhoseNamesSayThatTheyAreNoPair) {
   const auto zipped = [](const std::vector<std::string>& photos,

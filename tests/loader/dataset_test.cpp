@@ -122,6 +122,8 @@ TEST(Dataset, KnowsItsSamplesAlsoAfterBatch) {
   EXPECT_EQ(samples.batch(5).repeat(2).samples(), 44U);
   EXPECT_EQ(samples.batch(5).take(3).samples(), 15U);
   EXPECT_EQ(samples.batch(5).skip(4).samples(), 5U) << "at the most";
+  EXPECT_EQ(samples.batch(20).take(1).repeat(2).samples(), 40U);
+  EXPECT_EQ(samples.batch(20).skip(1).repeat(3).samples(), 60U) << "at the most: it is 6";
   EXPECT_EQ(samples.repeat().batch(5).take(3).samples(), 15U);
   EXPECT_EQ(samples.repeat().batch(5).samples(), std::nullopt);
   EXPECT_EQ(samples.batch(5).repeat().samples(), std::nullopt);

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -169,6 +172,54 @@ TEST(Faults, ReplacementsComeFromTheSameShard) {
   for (const std::uint64_t number : numbers_of(drain(loader))) ASSERT_EQ(number % 4, 1U);
 }
 
+// A part for validation that is made by hand.
+TEST(Faults, ReplacementsComeFromWhatIsTakenBehindAFixedShuffle) {
+  auto source = fake(100);
+  for (std::uint64_t number = 0; number < 100; number += 2) source->bad.insert(number);
+  const auto numbers = [](const Dataset& part) {
+    Loader loader = part.batch(10).loader({.on_fault = OnFault::replace});
+    const std::vector<std::uint64_t> all = numbers_of(drain(loader));
+    EXPECT_GT(loader.stats().faults, 5U);
+    return std::set<std::uint64_t>(all.begin(), all.end());
+  };
+  const auto disjoint = [&](const Dataset& all) {
+    std::set<std::uint64_t> train = numbers(all.take(80).shuffle()), both;
+    const std::set<std::uint64_t> validation = numbers(all.skip(80));
+    std::ranges::set_intersection(train, validation, std::inserter(both, both.end()));
+    EXPECT_THAT(both, testing::IsEmpty());
+  };
+  disjoint(Dataset(source).seed(1).shuffle({.reshuffle_each_epoch = false}));
+  const Dataset both = concatenate({Dataset(source).take(60), Dataset(source).skip(60)}).seed(1);
+  disjoint(both.shuffle({.reshuffle_each_epoch = false}));
+  disjoint(Dataset(source).seed(1).shuffle_chunks({.reshuffle_each_epoch = false}));
+}
+
+TEST(Faults, ReplacementsComeFromTheSamePartOfConcatenatedData) {
+  const auto bad = [](std::uint64_t size) {
+    auto source = fake(size);
+    for (std::uint64_t number = 0; number < size; number += 5) source->bad.insert(number);
+    return Dataset(source);
+  };
+  const Dataset inner = concatenate({bad(50).shuffle({.seed = 4, .reshuffle_each_epoch = false}),
+                                     concatenate({bad(30), bad(40).skip(5)}).shard(2, 0)});
+  std::vector<std::vector<std::uint64_t>> positions(2);
+  for (std::uint64_t k = 0; k < inner.size(); ++k) positions[k % 3 == 0 ? 0 : 1].push_back(k);
+  using Numbers = std::set<std::pair<std::uint32_t, std::uint64_t>>;  // with their source
+  const auto numbers = [](const Dataset& part, OnFault on_fault) {
+    Numbers all;
+    Loader loader = part.batch(5).loader({.on_fault = on_fault});
+    for (const Seen& step : drain(loader))
+      for (const SampleId& sample : step.samples) all.emplace(sample.source, sample.number);
+    EXPECT_GT(loader.stats().faults, 3U);
+    return all;
+  };
+  for (const std::vector<std::uint64_t>& chosen : positions) {
+    const Dataset part = inner.seed(2).select(chosen);
+    const Numbers own = numbers(part, OnFault::mask);
+    EXPECT_TRUE(std::ranges::includes(own, numbers(part.shuffle(), OnFault::replace)));
+  }
+}
+
 TEST(Faults, ReplaceGivesUpWhenAllReplacementsAreBad) {
   auto source = fake(20);
   for (std::uint64_t number = 0; number < 20; ++number) source->bad.insert(number);
@@ -263,6 +314,13 @@ TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {
   EXPECT_EQ(run({.max_faults = 30}), 100U);
   EXPECT_EQ(run({.max_faults = 29}), 35U);
   EXPECT_EQ(run({.max_faults = 0}), 30U);
+  Loader first = Dataset(source).batch(100).loader({.on_fault = OnFault::mask, .max_faults = 1});
+  EXPECT_THAT(
+      [&] {
+        while (first.next()) {
+        }
+      },
+      ThrowsMessage<DataError>(AllOf(HasSubstr("sample 302 "), HasSubstr("there were 2 faults"))));
   EXPECT_EQ(run({.max_fault_rate = 0.09}), 100U);
   EXPECT_EQ(run({.max_fault_rate = 0.05}), 33U);  // 20 of 340 are more than 5%, 15 of 330 are not
   // A rate that is passed before the 100 samples from which on it counts.

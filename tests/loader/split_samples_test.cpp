@@ -167,6 +167,12 @@ TEST(Split, WhatDoesNotFitIsRefused) {
   refused(all, {0.9, 0.1}, {.group = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1}},
           "would have none of 10 samples: a group goes to one part as a whole");
   refused(all.repeat_each(2), {0.5, 0.5}, {}, "copies of a sample would be in several parts");
+  const Dataset both = concatenate({all.take(6), all.skip(5)});
+  refused(both, {0.5, 0.5}, {}, "have samples in common, such as fake/5, and copies");
+  refused(concatenate({Dataset(source::numbers(9)), Dataset(source::numbers(9))}), {0.5, 0.5}, {},
+          "have samples in common");
+  EXPECT_EQ(concatenate({all.take(5), all.skip(5)}).split({0.5, 0.5}).size(), 2U);
+  EXPECT_EQ(both.split({0.5, 0.5}, {.group = {0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2}}).size(), 2U);
   refused(all, {0.5, 0.5}, {.by = {1, 2}}, "by has 2 values, and there are 10 samples");
   refused(all, {0.5, 0.5},
           {.by = std::vector<std::int64_t>(10), .group = std::vector<std::int64_t>(10)},

@@ -203,6 +203,12 @@ TEST(Stream, EndsInEachOfSeveralProcessesWithItsOwn) {
   }
 }
 
+TEST(Stream, OfSeveralProcessesIsRefusedWithTheModeThatTakesIt) {
+  const Dataset stream = Dataset(source::queue(kFields)).batch(4);  // without a seed
+  EXPECT_THAT([&] { (void)stream.loader({.context = InputContext{.num_input_pipelines = 2}}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("choose the mode per_worker")));
+}
+
 TEST(Stream, RefusesWhatNeedsAPastOrAFuture) {
   const auto queue = source::queue(kFields);
   const Dataset stream(queue);

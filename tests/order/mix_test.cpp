@@ -165,7 +165,7 @@ TEST(Pick, NamesThePositionThatIsNotThere) {
   EXPECT_THAT(message_of<std::invalid_argument>([] {
                 (void)order::pick(order::range(3), std::vector<std::uint64_t>{0, 3});
               }),
-              HasSubstr("position 1 of the list is 3, and the input has 3"));
+              HasSubstr("select: position 1 of the list is 3, and the input has 3 samples"));
 }
 
 TEST(Sample, DrawsInProportionToTheWeights) {

@@ -360,14 +360,28 @@ TEST_F(PrepareShards, MembersThatAreLeftOutAreSaid) {
   tar.finish();
   const std::string in = (files_ / "in.tar").string();
   std::vector<std::string> texts;
-  for (const Notice& notice : Preparation(in, folder("out")).notices())
+  for (const Notice& notice : Preparation(in, folder("out")).notices()) {
     texts.push_back(notice.text);
+    EXPECT_EQ(notice.is_warning, notice.text.find(".seg.png") != std::string::npos) << notice.text;
+  }
   EXPECT_THAT(texts,
               ElementsAre(in + ": left out members: 1 .seg.png, 2 .xml; to copy them, name them in "
                                "`also`",
                           in + ": left out members of 0 bytes: 1 .txt"));
   const Preparation all(in, folder("out"), {.also = {"xml", "seg.png"}});
   EXPECT_THAT(all.notices(), SizeIs(1));
+}
+
+TEST_F(PrepareShards, ASecondImageOfASampleIsSaidToBeLeftOut) {
+  TarWriter tar(files_ / "in.tar");
+  for (const char* name : {"a.jpg", "a.png", "b.png", "b.webp", "c.jpg"})
+    tar.add(name, std::as_bytes(std::span("image")));
+  tar.finish();
+  const std::vector<Notice> notices =
+      Preparation((files_ / "in.tar").string(), folder("out")).notices();
+  ASSERT_THAT(notices, SizeIs(1));
+  EXPECT_TRUE(notices[0].is_warning);
+  EXPECT_THAT(notices[0].text, HasSubstr("left out 2 images of samples that have several of"));
 }
 
 // What a bucket gets beside a shard is what webdataset() makes of the shard, its time of change aside.

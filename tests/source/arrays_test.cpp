@@ -298,13 +298,41 @@ TEST_F(Arrays, NameAFileThatCannotBeMapped) {
       ThrowsMessage<Error>(HasSubstr("found a pipe")));
 }
 
-TEST_F(Arrays, HaveAFingerprintOfShapesAndEnds) {
+TEST_F(Arrays, HaveAFingerprintOfShapesAndValues) {
   std::string changed(test::kFloats);
   changed.back() ^= 1;
   const std::string before = open(test::kFloats)->fingerprint();
   EXPECT_EQ(before, open(test::kFloats)->fingerprint());
   EXPECT_NE(before, open(changed)->fingerprint());
   EXPECT_NE(before, open(test::kBools)->fingerprint());
+}
+
+TEST_F(Arrays, HaveAFingerprintOfEveryValueOfUpToAMebibyte) {
+  std::vector<std::int64_t> labels(std::size_t{1} << 17);  // 1 MiB
+  const auto print = [&] {
+    return source::memory({source::column("label", std::span<const std::int64_t>(labels))})
+        ->fingerprint();
+  };
+  const std::string before = print();
+  labels[labels.size() / 2] = 7;  // far from both ends
+  EXPECT_NE(before, print());
+}
+
+TEST_F(Arrays, HaveAFingerprintOfPiecesOfAllOfLargerOnes) {
+  std::vector<std::int64_t> labels(std::size_t{1} << 20);  // 8 MiB: 32 KiB from piece to piece
+  const auto print = [&] {
+    return source::memory({source::column("label", std::span<const std::int64_t>(labels))})
+        ->fingerprint();
+  };
+  const std::string before = print();
+  EXPECT_EQ(before, print());
+  for (const std::size_t begin : {std::size_t{0}, labels.size() / 3, labels.size() - 4608}) {
+    std::fill_n(labels.begin() + static_cast<std::ptrdiff_t>(begin), 4608, 7);  // 36 KiB
+    EXPECT_NE(before, print()) << begin;
+    std::fill_n(labels.begin() + static_cast<std::ptrdiff_t>(begin), 4608, 0);
+  }
+  labels.back() = 7;
+  EXPECT_NE(before, print());
 }
 
 TEST(Memory, IsAllInOneFileAndKnowsNothingOfARecordButItsPlace) {

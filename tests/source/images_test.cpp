@@ -1,6 +1,8 @@
 #include <stdexcept>
 #include <string>
+#include <tuple>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +56,44 @@ TEST(Images, RefusesOptionsOfFoldersForShards) {
   refuses({.max_file_bytes = 1}, "max_file_bytes");
 }
 
-TEST(ImageForm, AFolderIsWhatItsFirstShardIs) {
+// Which of them was taken once went by the order in which the file system lists them.
+TEST(ImageForm, OfAFolderWithFilesOfSeveralKindsIsAnError) {
+  const TemporaryFolder folder;
+  folder.write("b.tar", "");
+  folder.write("a.parquet", "");
+  folder.write("._c.mds", "");
+  EXPECT_THAT(
+      [&] { (void)image_form(folder.path()); },
+      ThrowsMessage<Error>(HasSubstr(folder.path().string() +
+                                     " has files of several kinds, such as b.tar and "
+                                     "a.parquet: give a pattern for those of one, such as '" +
+                                     (folder / "*.tar").string() + "'")));
+  EXPECT_EQ(image_form(folder / "*.tar"), ImageForm::tar);
+  EXPECT_EQ(image_form(folder / "*.parquet"), ImageForm::parquet);
+}
+
+TEST(ImageForm, OfShardsWithImagesBesideThemIsAnError) {
+  for (const auto& [shard, what, pattern] : {std::tuple("b.tar", "shards", "*.tar"),
+                                             {"b.tfrecord-00000-of-00001", "shards", "*.tfrecord*"},
+                                             {"b.parquet", "tables", "*.parquet"},
+                                             {"b.arrow", "tables", "*.arrow"},
+                                             {"b.mds", "shards", "*.mds"}}) {
+    const TemporaryFolder folder;
+    folder.write(shard, "");
+    folder.write(".preview.png", "");
+    folder.write("README.md", "");
+    EXPECT_NE(image_form(folder.path()), ImageForm::folder);
+    folder.write("2.png", "");
+    folder.write("1.png", "");
+    EXPECT_THAT([&] { (void)image_form(folder.path()); },
+                ThrowsMessage<Error>(HasSubstr(
+                    fmt::format("{} has {}, and images beside them, such as 1.png: give a "
+                                "pattern for the shards, such as '{}', or call",
+                                folder.path().string(), what, (folder / pattern).string()))));
+  }
+}
+
+TEST(ImageForm, AFolderIsWhatItsShardsAre) {
   const TemporaryFolder tars;
   tars.write("README");
   tars.write("a.tar", "");

@@ -165,6 +165,16 @@ TEST_F(KeptListing, ListsFoldersThatHaveChangedAgain) {
   expect_now();
 }
 
+TEST_F(KeptListing, OfAFlatFolderThatGetsASubFolder) {
+  for (int i = 0; i < 100; ++i) data_.write(fmt::format("{:03}.jpg", i));
+  (void)list();
+  fs::remove(data_ / "001.jpg");
+  data_.write("001.jpg/in.jpg");
+  EXPECT_THAT([&] { (void)list(); }, ThrowsMessage<Error>(::testing::HasSubstr(
+                                         "images both directly in it (000.jpg) and in "
+                                         "sub-folders (001.jpg/in.jpg)")));
+}
+
 TEST_F(KeptListing, DoesNotTrustAFolderThatWasChangedJustNow) {
   options_.settled_after.reset();
   data_.write("a/1.jpg");

@@ -217,6 +217,11 @@ TEST(Masks, AreOfTheUprightImage) {
         stored.fault,
         "the mask 'mask': it has 24x40 pixels (height x width), and its image 40x24: set exif "
         "= false if the masks are of the images as stored");
+    EXPECT_EQ(
+        run(decode_image({.crop = resize_to(9), .exif = false, .masks = {"mask"}}), files).fault,
+        "the mask 'mask': it has 40x24 pixels (height x width), and its image 24x40: its "
+        "sides are exchanged, as those of masks of upright images are where exif = false is "
+        "set");
   }
 }
 

@@ -574,7 +574,8 @@ class Epoch {
   std::uint32_t number_;
 };
 
-/// The epochs that are left. Advancing skips what is left of the current one.
+/// The epochs that are left. Advancing passes over the steps that are left of the current one: they are made, count as
+/// delivered, and raise what is wrong in them. To end an epoch early without that, use Dataset::take behind batch.
 class Epochs {
  public:
   class Iterator {

@@ -57,7 +57,8 @@ namespace source {
 ///
 /// A file must not become shorter while it is mapped: its size is checked here, but a row that is cut off later ends the
 /// process with SIGBUS, as with every mapping. Replace a file by renaming another over it, which leaves the mapped one as
-/// it is.
+/// it is. The fingerprint covers the types, shapes and values of each field: all values of up to 1 MiB, and 256 pieces of
+/// 4 KiB of more.
 ///
 /// Shapes  as in the files, without the first axis.
 /// Errors  std::invalid_argument  no fields, a name missing or used twice, a raw row without bytes, an offset into a .npy
@@ -68,7 +69,7 @@ namespace source {
 [[nodiscard]] SourcePtr arrays(std::vector<ArrayField> fields);
 
 /// Rows of arrays in memory, one row a sample. Nothing is copied, so do not change the arrays meanwhile. Rows may overlap,
-/// as in a window that slides over tokens.
+/// as in a window that slides over tokens. The fingerprint is that of `arrays`.
 ///
 /// Shapes  as the arrays, without the first axis.
 /// Errors  std::invalid_argument  no columns, a name missing or used twice, a row without a fixed number of bytes, bytes

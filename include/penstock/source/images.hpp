@@ -87,7 +87,7 @@ namespace source {
                                      ImageFolderOptions options = {});
 
 }  // namespace source
-/// The labels of a list of files: integers, or names of classes.
+/// The labels of a list of files: integers, or texts, which are names of classes or all integers.
 struct FileLabels {
   FileLabels() = default;
   FileLabels(std::vector<std::int64_t> all)  // NOLINT(google-explicit-constructor)
@@ -107,7 +107,8 @@ void visit_fields(Visitor& visit, FileLabels& labels) {
 
 /// For source::files().
 struct FilesOptions {
-  /// one for each path: integers, which stay as they are, or names of classes; by default all are 0
+  /// one for each path: integers, which stay as they are, also where they are written as texts, or names of classes; by
+  /// default all are 0
   FileLabels labels{};
   /// names of the classes: label i is classes[i], so that a validation set has the labels of its training set; integers are
   /// then from 0 to their number - 1. By default the names among the labels, sorted
@@ -235,10 +236,11 @@ enum class ImageForm : std::uint8_t {
 
 /// By names alone: a file or pattern that ends in .tar; one that ends in .parquet or .parq; one that ends in .arrow, .arrows,
 /// .ipc or .feather; one that ends in .mds, or in that and a compression, such as .mds.zstd; one that ends in .tfrecord,
-/// .tfrecords, .tfrec or .record, or in numbers such as those of train-00000-of-00010; a folder by the first such file in it,
-/// but not metadata.parquet, nor a table beside sub-folders with images. All else is a folder of images.
+/// .tfrecords, .tfrec or .record, or in numbers such as those of train-00000-of-00010; a folder by the files of one such kind
+/// in it, but not by metadata.parquet, nor by tables beside sub-folders with images. All else is a folder of images.
 ///
-/// Errors  Error  of s3:// and hf:// folders: they cannot be listed
+/// Errors  Error  a folder has files of several such kinds, images beside such files, or shards beside sub-folders with
+///                images; of s3:// and hf:// folders: they cannot be listed
 [[nodiscard]] ImageForm image_form(const std::filesystem::path& path,
                                    const ObjectStorageOptions& storage = {});
 

@@ -83,7 +83,7 @@ RecordName ColumnSource::name(std::uint64_t number) const {
 std::string ColumnSource::fingerprint() const {
   std::string contents;
   for (const Rows& rows : columns_) {
-    contents += rows.column.spec.to_string() + hash_ends(rows.column.bytes);
+    contents += rows.column.spec.to_string() + hash_spread(rows.column.bytes);
     if (rows.column.stride) contents += fmt::format("every {} bytes", *rows.column.stride);
   }
   return fmt::format("{}({} rows, {})", kind_, size_, hash_text(contents));

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <climits>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -19,6 +20,7 @@
 #include "src/core/printable.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/folder/known_stamp.hpp"
+#include "src/source/folder/label_texts.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
 #include "src/storage/local/file.hpp"
@@ -255,8 +257,15 @@ source::Labels labels_of(std::span<const std::string_view> paths, FileLabels giv
       refuse_label(file, std::to_string(given.integers[file]));
   if (given.names.empty()) return {std::move(given.integers), std::move(classes)};
   if (classes.empty()) {
-    const std::set<std::string_view> names(given.names.begin(), given.names.end());
-    classes.assign(names.begin(), names.end());
+    source::LabelTexts texts({.file = "files",
+                              .noun = "label",
+                              .several = "several labels of an image are a field of their own: zip "
+                                         "with arrays or memory"},
+                             {});
+    std::vector<std::uint64_t> places(given.names.size());
+    std::iota(places.begin(), places.end(), 0);
+    for (const std::uint64_t file : places) texts.check(file, given.names[file]);
+    return std::move(texts).finish(std::move(given.names), places);
   }
   const source::ClassNumbers numbers = source::numbers_of(classes);
   source::Labels labels;

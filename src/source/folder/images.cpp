@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,7 +16,9 @@
 
 #include "src/core/call_text.hpp"
 #include "src/core/lower_case.hpp"
+#include "src/core/printable.hpp"
 #include "src/source/arrow/arrow_files.hpp"
+#include "src/source/folder/form_of_tables.hpp"
 #include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/source/shards/shard_names.hpp"
@@ -51,17 +56,68 @@ bool has_class_folders(const std::filesystem::path& path) {
   return false;
 }
 
-// Such files may lie beside folders of classes; an MDS data set is a folder of its own.
-bool may_be_beside_classes(ImageForm form) { return form != ImageForm::mds; }
+constexpr std::size_t kShownOfName = 1000;  // bytes in a message: as long as names are
 
-// Tables are left out, and said to be. Of shards it cannot be told which of both is meant.
-ImageForm form_beside_classes(ImageForm form, const std::string& folder) {
-  if (form != ImageForm::tar && form != ImageForm::tfrecord) return ImageForm::folder;
-  throw Error(fmt::format(
-      "{} has shards, and images in the folders beside them: give a pattern for the shards, such "
-      "as '{}', or call image_folder() for the images",
-      folder, source::path_below(folder, form == ImageForm::tar ? "*.tar" : "*.tfrecord")));
-}
+// The files of a folder, as far as their names say what it is.
+class FolderNames {
+ public:
+  explicit FolderNames(std::string folder) : folder_(std::move(folder)) {}
+
+  void add(std::string_view name) {
+    if (name.starts_with('.')) return;
+    const ImageForm form = form_of_name(name);
+    std::string* known = &image_;
+    if (form != ImageForm::folder) known = &shards_[form];
+    if (!known->empty() && *known <= name) return;
+    if (form != ImageForm::folder || source::is_image_name(name)) *known = name;
+  }
+
+  // Where only some of the files can be meant, it does not go by which of them comes first.
+  [[nodiscard]] ImageForm form_of_shards() const {
+    if (shards_.empty()) return ImageForm::folder;
+    if (shards_.size() > 1)
+      throw Error(fmt::format(
+          "{} has files of several kinds, such as {} and {}: give a pattern for those of one, such "
+          "as '{}'",
+          folder_, core::printable(shards_.begin()->second, kShownOfName),
+          core::printable(std::next(shards_.begin())->second, kShownOfName), pattern()));
+    return shards_.begin()->first;
+  }
+
+  // An MDS data set is a folder of its own.
+  template <class HasClassFolders>
+  [[nodiscard]] ImageForm form(const HasClassFolders& has_class_folders) const {
+    const ImageForm form = form_of_shards();
+    if (form == ImageForm::folder) return form;
+    if (!image_.empty())
+      refuse(fmt::format("images beside them, such as {}", core::printable(image_, kShownOfName)));
+    if (form == ImageForm::mds || !has_class_folders()) return form;
+    // Tables are left out, and said to be. Of shards it cannot be told which of both is meant.
+    if (form != ImageForm::tar && form != ImageForm::tfrecord) return ImageForm::folder;
+    refuse("images in the folders beside them");
+  }
+
+ private:
+  [[nodiscard]] std::string pattern() const {
+    const auto& [form, name] = *shards_.begin();
+    const std::string_view ending = std::string_view(name).substr(name.rfind('.'));
+    return source::path_below(
+        folder_, form == ImageForm::tfrecord ? "*.tfrecord*" : fmt::format("*{}", ending));
+  }
+  [[noreturn]] void refuse(const std::string& images) const {
+    throw Error(fmt::format(
+        "{} has {}, and {}: give a pattern for the shards, such as '{}', or call image_folder() "
+        "for the images",
+        folder_,
+        form_of_shards() == ImageForm::parquet || form_of_shards() == ImageForm::arrow ? "tables"
+                                                                                       : "shards",
+        images, pattern()));
+  }
+
+  std::string folder_;
+  std::map<ImageForm, std::string> shards_;  // the first name of each
+  std::string image_;
+};
 
 // As has_class_folders(), of objects.
 bool has_class_folders(const storage::ObjectStore& objects, storage::ObjectName folder,
@@ -78,23 +134,45 @@ bool has_class_folders(const storage::ObjectStore& objects, storage::ObjectName 
   return false;
 }
 
-// A shard is told by its name; what is no shard's name, by the first one in it.
-ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& options) {
-  ImageForm form = form_of_name(source::name_of_pattern(path));
-  if (form != ImageForm::folder) return form;
+// Of a folder of objects; `form` takes its names, and whether it has sub-folders with images.
+template <class Form>
+ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& options,
+                          const Form& form) {
   storage::ObjectName folder = storage::parse_object_url(path);
   folder.key = folder.folder_prefix();
   const storage::Storage storage(options);
   const storage::ObjectStore& objects = storage.objects(folder);
+  FolderNames names(path);
   std::vector<std::string> inside;
   objects.list(folder, false, [&](storage::ListedObject&& object) {
     const std::string name = object.key.substr(folder.key.size());
-    if (object.is_folder && !name.starts_with('.')) inside.push_back(std::move(object.key));
-    if (!object.is_folder && form == ImageForm::folder) form = form_of_name(name);
-    return may_be_beside_classes(form);  // folders may come yet
+    if (!object.is_folder)
+      names.add(name);
+    else if (!name.starts_with('.'))
+      inside.push_back(std::move(object.key));
+    return true;
   });
-  if (form == ImageForm::folder || !may_be_beside_classes(form)) return form;
-  return has_class_folders(objects, folder, inside) ? form_beside_classes(form, path) : form;
+  return form(names, [&] { return has_class_folders(objects, folder, inside); });
+}
+
+// A file is told by its name, a folder by what `form` makes of the names in it.
+template <class Form>
+ImageForm form_at(const std::filesystem::path& path, const ObjectStorageOptions& storage,
+                  const Form& form) {
+  namespace fs = std::filesystem;
+  const std::string name = path.string();
+  std::error_code error;
+  const bool is_object = storage::is_object_url(name);
+  if (const ImageForm named = form_of_name(source::name_of_pattern(name));
+      is_object ? named != ImageForm::folder : !fs::is_directory(path, error))
+    return named;
+  if (is_object) return form_of_objects(name, storage, form);
+  if (fs::exists(path / "dataset_dict.json", error))
+    return ImageForm::arrow;  // which names its splits
+  FolderNames names(name);
+  for (const auto& entry : fs::directory_iterator(path, error))
+    if (!entry.is_directory(error)) names.add(entry.path().filename().string());
+  return form(names, [&] { return has_class_folders(path); });
 }
 
 // Of a folder, where there are shards: they would change nothing.
@@ -110,20 +188,15 @@ void refuse_options(const std::filesystem::path& path, const ImageFolderOptions&
 }  // namespace
 
 ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptions& storage) {
-  namespace fs = std::filesystem;
-  const std::string name = path.string();
-  if (storage::is_object_url(name)) return form_of_objects(name, storage);
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return form_of_name(source::name_of_pattern(name));
-  if (fs::exists(path / "dataset_dict.json", error))
-    return ImageForm::arrow;  // which names its splits
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    const ImageForm form = form_of_name(entry.path().filename().string());
-    if (form == ImageForm::folder || entry.is_directory(error)) continue;
-    return may_be_beside_classes(form) && has_class_folders(path) ? form_beside_classes(form, name)
-                                                                  : form;
-  }
-  return ImageForm::folder;
+  return form_at(path, storage, [](const FolderNames& names, const auto& has_class_folders) {
+    return names.form(has_class_folders);
+  });
+}
+
+ImageForm source::form_of_tables(const std::filesystem::path& path,
+                                 const ObjectStorageOptions& storage) {
+  return form_at(path, storage,
+                 [](const FolderNames& names, const auto&) { return names.form_of_shards(); });
 }
 
 SourcePtr source::images(const std::filesystem::path& path, ImageFolderOptions options) {

@@ -25,6 +25,7 @@
 #include "src/source/csv/csv_rows.hpp"
 #include "src/source/csv/csv_text.hpp"
 #include "src/source/described.hpp"
+#include "src/source/folder/form_of_tables.hpp"
 #include "src/source/folder/label_texts.hpp"
 #include "src/source/folder/listing.hpp"
 #include "src/source/shards/shard_names.hpp"
@@ -165,6 +166,11 @@ class KeyReader {
   TableKeys& keys_;
 };
 
+std::string missing(const char* what, const std::string& column, const char* how) {
+  return fmt::format("the {}, in the column '{}', is {}; fill it in, or remove the row", what,
+                     column, how);
+}
+
 // Of rows whose fields have these names.
 TableKeys keys_of_rows(const Source& table, std::string file, const std::string& path,
                        const std::string& label) {
@@ -178,12 +184,15 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
   wanted[path_field] = 1;
   wanted[label_field] = 1;
   record.set_wanted_fields(wanted);
+  record.set_leaves_out_nulls(true);
   for (std::uint64_t row = 0; row < table.size(); ++row) {
     core::require_wanted();
     const auto result =
         storage::with_retries([&]() -> Result<void> { return table.read(row, record); });
     if (!result) keys.fail(row, result.fault().reason);
     keys.places.push_back(row);
+    if (record.is_left_out(path_field)) keys.fail(row, missing("path", path, "null"));
+    if (record.is_left_out(label_field)) keys.fail(row, missing("label", label, "null"));
     reader.add_path(record[path_field], path);
     if (has_label) reader.add_label(record[label_field], label);
   }
@@ -208,10 +217,7 @@ void set_labels(TableKeys& keys, const ImagesFromOptions& options, FilesOptions&
   if (keys.texts.empty()) return;
   for (std::size_t row = 0; row < keys.texts.size(); ++row)
     if (keys.texts[row].empty())
-      keys.fail(
-          keys.places[row],
-          fmt::format("the label, in the column '{}', is empty; fill it in, or remove the row",
-                      options.label));
+      keys.fail(keys.places[row], missing("label", options.label, "empty"));
   // With classes, numbers of these or their names; names alone, where numbers are among these.
   const bool are_numbers = !options.classes.empty() && !has_number &&
                            std::ranges::all_of(keys.texts, source::is_integer_label);
@@ -260,10 +266,7 @@ SourcePtr files_of(TableKeys keys, const std::string& root, const ImagesFromOpti
     std::string& path = keys.paths[row];
     while (path.starts_with("./"))
       path.erase(0, std::min(path.find_first_not_of('/', 1), path.size()));
-    if (path.empty())
-      keys.fail(keys.places[row], fmt::format("the path, in the column '{}', is empty; fill it in, "
-                                              "or remove the row",
-                                              options.path));
+    if (path.empty()) keys.fail(keys.places[row], missing("path", options.path, "empty"));
     if (!path.ends_with(options.ending)) path += options.ending;
     storage::require_readable_scheme(path);
     all_relative &= !path.starts_with('/') && !storage::is_object_url(path);
@@ -310,7 +313,7 @@ OpenTable open_table_of(const std::string& table, const ObjectStorageOptions& st
     if (lower.ends_with(ending)) return {};
   std::error_code error;
   if (!storage::is_object_url(table) && !std::filesystem::is_directory(table, error)) return {};
-  switch (image_form(table, storage)) {
+  switch (source::form_of_tables(table, storage)) {
     case ImageForm::parquet:
       return parquet;
     case ImageForm::arrow:

@@ -72,7 +72,8 @@ class FileLister {
       } catch (const Error&) {
         core::require_wanted();
         if (!before) throw;
-        return walk(&kept, nullptr, nullptr);  // what a link led to may be gone
+        // What a link led to may be gone. This one may have files of the first attempt.
+        return FileLister(root_, options_, storage_).walk(&kept, nullptr, nullptr);
       }
     }
   }
