@@ -12,7 +12,9 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/call_text.hpp"
+#include "src/core/interruption.hpp"
 #include "src/core/lower_case.hpp"
+#include "src/core/progress.hpp"
 #include "src/source/arrow/arrow_files.hpp"
 #include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
@@ -40,13 +42,16 @@ ImageForm form_of_name(std::string_view name) {
 }
 
 // Whether a sub-folder has images: shards and tables beside such are left out.
-bool has_class_folders(const std::filesystem::path& path) {
+bool has_class_folders(const std::filesystem::path& path, core::ProgressCounter& progress) {
   namespace fs = std::filesystem;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     if (!entry.is_directory(error) || entry.path().filename().string().starts_with('.')) continue;
-    for (const auto& file : fs::directory_iterator(entry.path(), error))
+    for (const auto& file : fs::directory_iterator(entry.path(), error)) {
+      core::require_wanted();
+      progress.add(1);
       if (source::is_image_name(file.path().filename().string())) return true;
+    }
   }
   return false;
 }
@@ -117,11 +122,15 @@ ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptio
   if (!fs::is_directory(path, error)) return form_of_name(source::name_of_pattern(name));
   if (fs::exists(path / "dataset_dict.json", error))
     return ImageForm::arrow;  // which names its splits
+  core::ProgressCounter progress(fmt::format("looking into {}", name), "files");
   for (const auto& entry : fs::directory_iterator(path, error)) {
+    core::require_wanted();
+    progress.add(1);
     const ImageForm form = form_of_name(entry.path().filename().string());
     if (form == ImageForm::folder || entry.is_directory(error)) continue;
-    return may_be_beside_classes(form) && has_class_folders(path) ? form_beside_classes(form, name)
-                                                                  : form;
+    return may_be_beside_classes(form) && has_class_folders(path, progress)
+               ? form_beside_classes(form, name)
+               : form;
   }
   return ImageForm::folder;
 }

@@ -21,6 +21,7 @@
 #include "src/core/interruption.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
+#include "src/core/progress.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/csv/csv_rows.hpp"
 #include "src/source/csv/csv_text.hpp"
@@ -178,6 +179,8 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
   wanted[path_field] = 1;
   wanted[label_field] = 1;
   record.set_wanted_fields(wanted);
+  core::ProgressCounter progress(fmt::format("reading the paths of {}", keys.file), "rows",
+                                 table.size());
   for (std::uint64_t row = 0; row < table.size(); ++row) {
     core::require_wanted();
     const auto result =
@@ -186,6 +189,7 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
     keys.places.push_back(row);
     reader.add_path(record[path_field], path);
     if (has_label) reader.add_label(record[label_field], label);
+    progress.add(1);
   }
   if (!keys.integers.empty() && label == "label")
     keys.class_names.assign(table.class_names().begin(), table.class_names().end());
