@@ -64,22 +64,6 @@ def test_ctrl_c_ends_a_listing(tmp_path, callback):
         ps.image_folder(tmp_path)
 
 
-def test_an_end_is_told_behind_ctrl_c_and_what_a_callback_raises(tmp_path, callback):
-    many_files(tmp_path, 3000)
-    for end in (lambda: signal.raise_signal(signal.SIGINT), lambda: 1 / 0):
-        del callback[:]
-
-        def tell(progress: ps.Progress, end=end) -> None:
-            callback.append(progress)
-            if len(callback) == 1 or progress.has_ended:
-                end()
-
-        ps.set_progress(tell)
-        with pytest.raises((KeyboardInterrupt, ZeroDivisionError)):
-            ps.image_folder(tmp_path)
-        assert callback[-1].has_ended
-
-
 def test_a_callback_is_told_of_what_reads_each_sample(tmp_path, callback):
     rows = 20_000
     data = ps.memory({"id": np.arange(rows), "x": np.arange(rows)})
@@ -128,24 +112,44 @@ class SlowBucket(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("program", ["throughput", "prepare"])
-def test_a_program_shows_a_line_on_a_terminal(tmp_path, program):
+@pytest.fixture
+def slow_bucket(monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowBucket) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        flags = {"throughput": ["--data", "s3://bucket/train", "--index", "off", "--steps", "1"],
-                 "prepare": ["s3://bucket/train", str(tmp_path / "out")]}[program]
-        code = f"import sys; from penstock._program import run_program; sys.exit(run_program('_{program}', {flags!r}))"
-        ours, theirs = pty.openpty()
-        environment = {**os.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
-                       "AWS_EC2_METADATA_DISABLED": "true", "no_proxy": "127.0.0.1"}
-        run = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, env=environment)
-        os.close(theirs)
-        shown = b""
-        with contextlib.suppress(OSError):  # EIO is the end
-            while part := os.read(ours, 10_000):
-                shown += part
-        os.close(ours)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        yield
         server.shutdown()
+
+
+def test_an_end_is_told_behind_ctrl_c_and_what_a_callback_raises(slow_bucket, callback):
+    for end in (lambda: signal.raise_signal(signal.SIGINT), lambda: 1 / 0):
+        del callback[:]
+
+        def tell(progress: ps.Progress, end=end) -> None:
+            callback.append(progress)
+            end()
+
+        ps.set_progress(tell)
+        with pytest.raises((KeyboardInterrupt, ZeroDivisionError)):
+            ps.image_folder("s3://bucket/train")
+        assert [progress.has_ended for progress in callback] == [False, True]
+
+
+@pytest.mark.parametrize("program", ["throughput", "prepare"])
+def test_a_program_shows_a_line_on_a_terminal(slow_bucket, tmp_path, program):
+    flags = {"throughput": ["--data", "s3://bucket/train", "--index", "off", "--steps", "1"],
+             "prepare": ["s3://bucket/train", str(tmp_path / "out")]}[program]
+    code = f"import sys; from penstock._program import run_program; sys.exit(run_program('_{program}', {flags!r}))"
+    ours, theirs = pty.openpty()
+    run = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # EIO is the end
+        while part := os.read(ours, 10_000):
+            shown += part
+    os.close(ours)
     assert run.returncode != 0, run.stdout  # there is no image
     assert b"\r\x1b[Klisting s3://bucket/train/: 3 objects" in shown, shown
 
