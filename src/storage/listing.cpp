@@ -34,8 +34,11 @@ void list_pages(const ObjectName& prefix, const ListingServer& server, int attem
   for (std::size_t pages = 0; pages == 0 || !place.token.empty(); ++pages) {
     if (order == ListingOrder::any && pages == RangeListing::kPagesBefore) {
       if (auto rest = ranges.rest(place.token)) {
-        for (ListedObject& entry : *rest)
-          if (!each(std::move(entry))) return;
+        for (std::vector<ListedObject>& range : *rest) {
+          for (ListedObject& entry : range)
+            if (!each(std::move(entry))) return;
+          range = {};
+        }
         return;
       }
     }

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <stop_token>
@@ -90,7 +89,7 @@ class RangeListing::Ranges {
     to_begin_ = &first;
   }
 
-  std::optional<std::vector<ListedObject>> run() {
+  std::optional<std::vector<std::vector<ListedObject>>> run() {
     const std::stop_callback stopped(core::Interruption::current(),
                                      [this] { end_.request_stop(); });
     {
@@ -106,11 +105,8 @@ class RangeListing::Ranges {
       list_.progress_.add(0 - told_);  // taken back: they come again
       return std::nullopt;
     }
-    std::vector<ListedObject> all;
-    for (auto& [from, range] : ranges_) {
-      std::ranges::move(range.entries, std::back_inserter(all));
-      range.entries = {};
-    }
+    std::vector<std::vector<ListedObject>> all;
+    for (auto& [from, range] : ranges_) all.push_back(std::move(range.entries));
     return all;
   }
 
@@ -260,7 +256,8 @@ class RangeListing::Ranges {
   std::exception_ptr error_;
 };
 
-std::optional<std::vector<ListedObject>> RangeListing::rest(const std::string& token) const {
+std::optional<std::vector<std::vector<ListedObject>>> RangeListing::rest(
+    const std::string& token) const {
   if (pages_ < kPagesBefore || !is_sorted_ || last_.empty()) return std::nullopt;
   return Ranges(*this, token).run();
 }

@@ -50,10 +50,11 @@ class RangeListing {
 
   /// Tells of the next of the first pages.
   void see(const ListingPage& page);
-  /// What lies behind the pages that were seen. Nothing where that cannot be had so: the pages must be asked for in order.
+  /// What lies behind the pages that were seen, range by range. Nothing where that cannot be had so: the pages must be asked for in order.
   ///
   /// Errors  what the callback of with_progress() throws
-  [[nodiscard]] std::optional<std::vector<ListedObject>> rest(const std::string& token) const;
+  [[nodiscard]] std::optional<std::vector<std::vector<ListedObject>>> rest(
+      const std::string& token) const;
 
  private:
   class Ranges;
