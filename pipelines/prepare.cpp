@@ -118,7 +118,11 @@ int run_program(std::vector<std::string> flags, const Output& output) {
   try {
     Options options;
     if (const auto status = parse(std::move(flags), options, output)) return *status;
-    return options.verify ? verify(options, output) : pack(options, output);
+    int status = 0;
+    programs::with_line(output, options.quiet, [&] {
+      status = options.verify ? verify(options, output) : pack(options, output);
+    });
+    return status;
   } catch (const std::exception& error) {
     output.err(fmt::format("penstock-prepare: {}\n", programs::text_of(error)));
     return kDataError;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/progress.hpp>
 
 namespace programs {
 
@@ -32,6 +33,16 @@ struct Output {
   std::function<void(std::string_view)> err;
   bool err_is_terminal = false;  ///< and shows progress
 };
+
+/// Calls `work`, which may take long before the program has something to show: a line on the terminal says how far it is.
+inline void with_line(const Output& output, bool is_quiet, const std::function<void()>& work) {
+  const auto line = is_quiet || !output.err_is_terminal ? penstock::ProgressCallback()
+                                                        : penstock::progress_line();
+  if (line)
+    penstock::with_progress(line, work);
+  else
+    work();
+}
 
 inline Output standard_output() {
   const auto out = [](std::string_view text) {

@@ -242,7 +242,10 @@ int run_program(std::vector<std::string> flags, const Output& output) {
   try {
     Options options;
     if (const auto status = parse(std::move(flags), options, output)) return *status;
-    return run(std::move(options), output);
+    int status = 0;
+    const bool is_quiet = options.quiet || options.launch.rank != 0;
+    programs::with_line(output, is_quiet, [&] { status = run(std::move(options), output); });
+    return status;
   } catch (const std::invalid_argument& error) {
     output.err(fmt::format("penstock-throughput: {}\n", error.what()));
     return kUsageError;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -130,6 +131,18 @@ class PythonProgress {
       if (!nb::cast<bool>(own) && line_) line_(progress);
     }
   }
+  /// The same behind an error: that the work has ended. What that raises is dropped.
+  void tell_end() noexcept {
+    try {
+      {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(untold_, [](const Progress& progress) { return !progress.has_ended; });
+      }
+      tell();
+    } catch (const std::exception&) {
+      // The error before it is told.
+    }
+  }
 
  private:
   static nb::object text(const std::string& bytes) {
@@ -146,14 +159,19 @@ class PythonProgress {
 template <class Call>
 auto interruptibly(Call call) {
   PythonProgress progress;
-  return stoppably(
-      [&](const std::stop_token& stop) {
-        std::optional<decltype(call())> result;
-        with_progress(progress.callback(),
-                      [&] { interruptible(stop, [&] { result.emplace(call()); }); });
-        return std::move(*result);
-      },
-      [&] { progress.tell(); });
+  try {
+    return stoppably(
+        [&](const std::stop_token& stop) {
+          std::optional<decltype(call())> result;
+          with_progress(progress.callback(),
+                        [&] { interruptible(stop, [&] { result.emplace(call()); }); });
+          return std::move(*result);
+        },
+        [&] { progress.tell(); });
+  } catch (...) {
+    progress.tell_end();
+    throw;
+  }
 }
 
 }  // namespace penstock::python

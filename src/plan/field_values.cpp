@@ -107,13 +107,14 @@ void read_fields(std::span<const Branch> branches, std::span<const FieldPlace> p
       return Fault::of(std::current_exception());
     }
   };
-  const auto fault = source::read_each(
-      places.size(), std::clamp<std::uint64_t>(places.size() / kGrains, 1, kMostAtOnce), reads,
-      [&](std::uint64_t number, Record& record) -> Result<void> {
-        const FieldPlace& place = places[number];
-        if (Result<void> result = read(place, record); !result) return result;
-        return see(place.position, place.source, record);
-      });
+  const auto fault =
+      source::read_each(fmt::format("{}: reading", verb), places.size(),
+                        std::clamp<std::uint64_t>(places.size() / kGrains, 1, kMostAtOnce), reads,
+                        [&](std::uint64_t number, Record& record) -> Result<void> {
+                          const FieldPlace& place = places[number];
+                          if (Result<void> result = read(place, record); !result) return result;
+                          return see(place.position, place.source, record);
+                        });
   if (!fault) return;
   Fault found = fault->fault;
   const FieldPlace& place = places[fault->place];

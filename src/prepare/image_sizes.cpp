@@ -46,18 +46,18 @@ std::vector<ImageSize> image_sizes(const Source& source, const ImageSizesOptions
     if (!read) return read.fault();
     return transform::upright_size(record[field].bytes(), options.exif);
   };
-  const auto found =
-      source::read_each(sizes.size(), kGrain, source.max_concurrent_reads(),
-                        [&](std::uint64_t number, Record& record) -> Result<void> {
-                          auto size = size_of(number, record, kHead);
-                          if (!size) size = size_of(number, record, SIZE_MAX);
-                          if (size)
-                            sizes[number] = *size;
-                          else if (!options.zero_if_damaged || size.fault().out_of_memory ||
-                                   core::Interruption::is_requested())
-                            return std::move(size.fault());
-                          return {};
-                        });
+  const auto found = source::read_each(
+      "reading the sizes of images", sizes.size(), kGrain, source.max_concurrent_reads(),
+      [&](std::uint64_t number, Record& record) -> Result<void> {
+        auto size = size_of(number, record, kHead);
+        if (!size) size = size_of(number, record, SIZE_MAX);
+        if (size)
+          sizes[number] = *size;
+        else if (!options.zero_if_damaged || size.fault().out_of_memory ||
+                 core::Interruption::is_requested())
+          return std::move(size.fault());
+        return {};
+      });
   if (!found) return sizes;
   Fault fault = found->fault;
   if (fault.file.empty()) fault.file = source.location(found->place);

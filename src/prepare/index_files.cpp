@@ -5,6 +5,8 @@
 #include <penstock/core/error.hpp>
 #include <penstock/prepare/prepare.hpp>
 
+#include "src/core/interruption.hpp"
+#include "src/core/progress.hpp"
 #include "src/prepare/output_folder.hpp"
 #include "src/source/shards/shard_names.hpp"
 
@@ -43,7 +45,13 @@ std::size_t load_jpeg_index(MemoryJpegIndex& into, const std::string& file_or_fo
                     "writes them beside its shards",
                     file_or_folder));
   std::size_t loaded = 0;
-  for (const std::string& name : names) loaded += load(folder.path_of(name));
+  core::ProgressCounter progress(fmt::format("reading the JPEG indices of {}", file_or_folder),
+                                 "files", names.size());
+  for (const std::string& name : names) {
+    core::require_wanted();
+    loaded += load(folder.path_of(name));
+    progress.add(1);
+  }
   return loaded;
 }
 

@@ -15,6 +15,7 @@
 
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
+#include "src/core/progress.hpp"
 #include "src/core/utf8.hpp"
 #include "src/source/arrow/arrow_files.hpp"
 #include "src/source/folder/known_stamp.hpp"
@@ -209,8 +210,10 @@ std::string Input::files_hash(std::uint64_t first, std::uint64_t end) const {
 std::vector<std::string> Input::files_hashes(std::span<const PrepareShard> shards) const {
   std::vector<std::string> hashes(shards.size());
   const auto threads = static_cast<std::size_t>(std::max(1, source_->max_concurrent_reads()));
+  core::ProgressCounter progress("looking at the input's files", "shards", shards.size());
   source::in_parallel(shards.size(), threads, [&](std::size_t k) {
     hashes[k] = files_hash(shards[k].first, shards[k].end);
+    progress.add(1);
   });
   return hashes;
 }

@@ -12,6 +12,7 @@
 #include <penstock/core/process.hpp>
 
 #include "src/core/interruption.hpp"
+#include "src/core/progress.hpp"
 
 namespace penstock::source {
 
@@ -21,8 +22,12 @@ using See = std::function<Result<void>(std::uint64_t, Record&)>;
 
 class EachReading {
  public:
-  EachReading(std::uint64_t count, std::uint64_t grain, const See& see)
-      : count_(count), grain_(grain), see_(see), first_fault_(count) {}
+  EachReading(const std::string& what, std::uint64_t count, std::uint64_t grain, const See& see)
+      : count_(count),
+        grain_(grain),
+        see_(see),
+        progress_(what, "samples", count),
+        first_fault_(count) {}
 
   std::optional<FaultAt> run(int reads) {
     {
@@ -48,8 +53,9 @@ class EachReading {
   void work() noexcept {
     try {
       Record record;
-      for (std::uint64_t first; (first = next_.fetch_add(grain_)) < count_;)
-        for (std::uint64_t place = first; place < std::min(first + grain_, count_); ++place) {
+      for (std::uint64_t first; (first = next_.fetch_add(grain_)) < count_;) {
+        const std::uint64_t end = std::min(first + grain_, count_);
+        for (std::uint64_t place = first; place < end; ++place) {
           core::require_wanted();
           if (place > first_fault_) break;
           Result<void> result = see_(place, record);
@@ -57,6 +63,8 @@ class EachReading {
           core::require_wanted();  // a read that was stopped says nothing of the record
           keep(std::move(result.fault()), place);
         }
+        progress_.add(end - first);
+      }
     } catch (...) {
       next_ = count_;
       const std::lock_guard lock(mutex_);
@@ -74,6 +82,7 @@ class EachReading {
   std::uint64_t count_;
   std::uint64_t grain_;
   const See& see_;
+  core::ProgressCounter progress_;
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<std::uint64_t> first_fault_;  // `count_`: none
   std::mutex mutex_;                        // guards what follows, and that is written
@@ -83,9 +92,9 @@ class EachReading {
 
 }  // namespace
 
-std::optional<FaultAt> read_each(std::uint64_t count, std::uint64_t grain, int reads,
-                                 const See& see) {
-  return EachReading(count, grain, see).run(reads);
+std::optional<FaultAt> read_each(const std::string& what, std::uint64_t count, std::uint64_t grain,
+                                 int reads, const See& see) {
+  return EachReading(what, count, grain, see).run(reads);
 }
 
 }  // namespace penstock::source

@@ -59,6 +59,16 @@ std::string decoded(std::string_view text) {
   return plain;
 }
 
+std::string encoded(std::string_view text) {
+  std::string url;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '0' && c <= '9') || c == '/' || c == '.' || c == '_' || c == '-';
+    url += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return url;
+}
+
 std::string value_of(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const std::string_view one = query.substr(0, query.find('&'));
@@ -286,24 +296,43 @@ ObjectServer::Reply ObjectServer::reply_to(std::string_view method, std::string_
           std::move(body), trouble};
 }
 
-ObjectServer::Reply ObjectServer::list(std::string_view query) const {
+ObjectServer::Reply ObjectServer::list(std::string_view query) {
+  constexpr int kMost = 1000;
   const std::string prefix = value_of(query, "prefix");
   const bool is_flat = !value_of(query, "delimiter").empty();
+  std::string after = decoded(value_of(query, "continuation-token"));
+  if (after.empty() && !troubles_.ignores_start_after) after = value_of(query, "start-after");
+  ++counts_.lists;
   std::string entries;
-  std::set<std::string> folders;
-  for (const auto& [key, object] : objects_) {
-    if (!key.starts_with(prefix)) continue;
-    const std::size_t slash = key.find('/', prefix.size());
-    if (is_flat && slash != key.npos)
-      folders.insert(key.substr(0, slash + 1));
-    else
+  std::string folders;
+  std::string last;
+  int count = 0;
+  auto at = after < prefix ? objects_.lower_bound(prefix) : objects_.upper_bound(after);
+  const auto is_inside = [&] { return at != objects_.end() && at->first.starts_with(prefix); };
+  while (count < kMost && is_inside()) {
+    const auto& [key, object] = *at;
+    const std::size_t slash = is_flat ? key.find('/', prefix.size()) : key.npos;
+    last = key.substr(0, slash == key.npos ? slash : slash + 1);
+    if (slash == key.npos) {
       entries += fmt::format("<Contents><Key>{}</Key><Size>{}</Size><ETag>{}</ETag></Contents>",
-                             key, object.bytes.size(), object.etag);
+                             encoded(key), object.bytes.size(), object.etag);
+      ++at;
+    } else {
+      folders += fmt::format("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", encoded(last));
+      last += '\xff';  // behind what is in it
+      at = objects_.lower_bound(last);
+    }
+    ++count;
   }
-  for (const std::string& folder : folders)
-    entries += fmt::format("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", folder);
-  const std::string body = fmt::format(
-      "<ListBucketResult>{}<IsTruncated>false</IsTruncated></ListBucketResult>", entries);
+  const std::string next = is_inside()
+                               ? fmt::format(
+                                     "<IsTruncated>true</IsTruncated><NextContinuationToken>{}"
+                                     "</NextContinuationToken>",
+                                     encoded(last))
+                               : "<IsTruncated>false</IsTruncated>";
+  const std::string body =
+      fmt::format("<ListBucketResult><EncodingType>url</EncodingType>{}{}{}</ListBucketResult>",
+                  entries, folders, next);
   return {head_of("200 OK", body.size()), body};
 }
 

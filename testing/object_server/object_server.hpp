@@ -49,6 +49,7 @@ struct Troubles {
   double stalls = 0;  ///< every other in the middle of the body
   double slow_starts = 0;
   bool ignores_if_match = false;
+  bool ignores_start_after = false;
   std::uint64_t seed = 7;
   std::chrono::milliseconds stall{10'000};
   std::chrono::milliseconds slow_start{300};
@@ -59,7 +60,7 @@ struct Troubles {
   [[nodiscard]] Trouble of(const ObjectRead& read) const;
 };
 
-/// Lists (ListObjectsV2) and gives objects whole or by ranges, to unsigned requests. A thread for each connection.
+/// Lists (ListObjectsV2, 1,000 entries a page) and gives objects whole or by ranges, to unsigned requests. A thread for each connection.
 class ObjectServer {
  public:
   /// Called for each request for bytes, one at a time; may call put().
@@ -80,6 +81,7 @@ class ObjectServer {
 
   struct Counts {
     std::uint64_t reads = 0;  ///< requests for bytes of objects
+    std::uint64_t lists = 0;  ///< requests for pages of lists
     std::uint64_t bytes = 0;  ///< of bodies that were sent
     std::map<Trouble, std::uint64_t> troubles{};
   };
@@ -101,7 +103,7 @@ class ObjectServer {
   void serve(int client, const std::stop_token& stop);
   [[nodiscard]] Reply reply_to(std::string_view method, std::string_view target,
                                std::string_view request);
-  [[nodiscard]] Reply list(std::string_view query) const;
+  [[nodiscard]] Reply list(std::string_view query);
   [[nodiscard]] bool send_reply(int client, const Reply& reply, const Troubles& troubles,
                                 const std::stop_token& stop);
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
+#include <penstock/core/progress.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/transform/decode_image.hpp>
 
@@ -405,8 +408,17 @@ TEST_F(IndexFile, OfAFolderAreAllThatAreCalledSo) {
   index_.save(folder_ / "a.jpegindex");
   write("something else");
   MemoryJpegIndex all;
-  EXPECT_EQ(all.load(folder_), 35U);
+  std::vector<Progress> told;
+  with_progress([&](const Progress& progress) { told.push_back(progress); },
+                [&] { EXPECT_EQ(all.load(folder_), 35U); });
   EXPECT_EQ(all.size(), 30U);
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back().what, "reading the JPEG indices of " + folder_.string());
+  EXPECT_EQ(told.back().done, 2U);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THAT([&] { interruptible(stop.get_token(), [&] { (void)all.load(folder_); }); },
+              ThrowsMessage<Error>(HasSubstr("the work was stopped")));
   MemoryJpegIndex none;
   std::filesystem::create_directories(folder_ / "empty.jpegindex");
   EXPECT_THAT([&] { (void)none.load(folder_ / "empty.jpegindex"); },

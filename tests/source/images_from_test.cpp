@@ -85,6 +85,22 @@ TEST_F(ImagesFrom, AreTheFilesOfItsRowsInTheirOrder) {
   EXPECT_EQ(source->fields()[0].name, "image");
 }
 
+TEST_F(ImagesFrom, TellsHowFarTheRowsAreRead) {
+  const SourcePtr rows = source::csv_rows("file\na/1.jpg\na/2.jpg\n9.jpg\n", "rows.csv",
+                                          {{.name = "file", .column = "file"}});
+  std::vector<Progress> told;
+  with_progress([&](const Progress& progress) { told.push_back(progress); },
+                [&] {
+                  (void)source::images_from(*rows,
+                                            {.path = "file", .label = "", .root = folder_.path()});
+                });
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back().what, "reading the paths of the table");
+  EXPECT_EQ(told.back().unit, "rows");
+  EXPECT_EQ(told.back().done, 3U);
+  EXPECT_EQ(told.back().total, 3U);
+}
+
 // The same rows in every form that spreadsheets and pandas write.
 TEST_F(ImagesFrom, DialectsOfCsvAreTheSameRows) {
   const std::string plain = "n,file,label\n1,\"b, c/3.jpg\",cat\n2,a/1.jpg,dog\n";

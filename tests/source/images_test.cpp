@@ -1,11 +1,16 @@
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
+#include <penstock/core/progress.hpp>
 #include <penstock/source/images.hpp>
 
 #include "tests/source/files.hpp"
@@ -37,6 +42,22 @@ TEST(ImageForm, AFlatFolderOfPhotosIsOneWhateverTheyAreCalled) {
   folder.write("piece-of-cake.jpg");
   EXPECT_EQ(image_form(folder.path()), ImageForm::folder);
   EXPECT_EQ(source::images(folder.path())->size(), 2U);
+}
+
+TEST(ImageForm, TellsHowFarItIsAndEndsPromptly) {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 20; ++i) folder.write(std::to_string(i) + ".jpg");
+  std::vector<Progress> told;
+  with_progress([&](const Progress& progress) { told.push_back(progress); },
+                [&] { (void)image_form(folder.path()); });
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back().what, "looking into " + folder.path().string());
+  EXPECT_EQ(told.back().done, 20U);
+  EXPECT_TRUE(told.back().has_ended);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THAT([&] { interruptible(stop.get_token(), [&] { (void)image_form(folder.path()); }); },
+              ThrowsMessage<Error>(HasSubstr("the work was stopped")));
 }
 
 TEST(Images, RefusesOptionsOfFoldersForShards) {

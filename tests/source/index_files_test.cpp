@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <span>
+#include <stop_token>
+#include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -16,9 +20,11 @@
 #include <unistd.h>
 
 #include <penstock/core/error.hpp>
+#include <penstock/core/process.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/tokens.hpp>
 
+#include "src/source/shards/file_window.hpp"
 #include "src/storage/storage.hpp"
 #include "tests/source/index_file.hpp"
 #include "tests/source/shards.hpp"
@@ -65,6 +71,30 @@ void change_behind_the_stamp(const fs::path& path, const std::string& contents) 
   ASSERT_EQ(fs::file_size(path), contents.size());
   std::ofstream(path, std::ios::binary) << contents;
   fs::last_write_time(path, time);
+}
+
+// It is not asked for between the reads of one shard otherwise.
+TEST(FileWindow, EndsWhenTheWorkIsStopped) {
+  class File final : public storage::StoredFile {
+   public:
+    storage::FileStamp stamp() const noexcept override { return {.bytes = 1 << 20}; }
+    std::size_t window_bytes() const noexcept override { return 4096; }
+    Result<void> read(std::uint64_t, std::span<std::byte>) const override {
+      if (++reads == 3) stop.request_stop();
+      return {};
+    }
+    mutable int reads = 0;
+    mutable std::stop_source stop;
+  };
+  const File file;
+  const std::string path = "a.tar";
+  source::FileWindow window(file, path);
+  const auto scan = [&] {
+    for (std::uint64_t at = 0; at < window.file_bytes(); at += 4096) (void)window.at(at, 512);
+  };
+  EXPECT_THAT([&] { interruptible(file.stop.get_token(), scan); },
+              ThrowsMessage<Error>(HasSubstr("the work was stopped")));
+  EXPECT_EQ(file.reads, 3);
 }
 
 TEST_F(IndexFiles, TakeThePlaceOfRegularFilesOnly) {

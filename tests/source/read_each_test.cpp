@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <penstock/core/progress.hpp>
+
 namespace penstock {
 namespace {
 
@@ -18,14 +20,14 @@ TEST(ReadEach, TellsTheFaultOfTheFirstPlaceAndHasSeenThoseBeforeIt) {
   for (int round = 0; round < 50; ++round) {
     std::vector<std::atomic<int>> seen(kCount);
     std::atomic<int> bad = 0;
-    const auto found =
-        source::read_each(kCount, 5, 4, [&](std::uint64_t place, Record&) -> Result<void> {
-          ++seen[place];
-          if (place < kFirstBad) return {};
-          ++bad;
-          while (bad < 3) std::this_thread::yield();  // of four
-          return Fault{.reason = "bad " + std::to_string(place)};
-        });
+    const auto found = source::read_each("reading", kCount, 5, 4,
+                                         [&](std::uint64_t place, Record&) -> Result<void> {
+                                           ++seen[place];
+                                           if (place < kFirstBad) return {};
+                                           ++bad;
+                                           while (bad < 3) std::this_thread::yield();  // of four
+                                           return Fault{.reason = "bad " + std::to_string(place)};
+                                         });
     ASSERT_TRUE(found);
     EXPECT_EQ(found->place, kFirstBad);
     EXPECT_EQ(found->fault.reason, "bad 101");
@@ -35,17 +37,33 @@ TEST(ReadEach, TellsTheFaultOfTheFirstPlaceAndHasSeenThoseBeforeIt) {
 
 TEST(ReadEach, SeesEachPlaceOnceAndThrowsWhatIsThrown) {
   std::vector<std::atomic<int>> seen(1001);
-  EXPECT_FALSE(source::read_each(1001, 10, 3, [&](std::uint64_t place, Record&) -> Result<void> {
-    ++seen[place];
-    return {};
-  }));
+  EXPECT_FALSE(
+      source::read_each("reading", 1001, 10, 3, [&](std::uint64_t place, Record&) -> Result<void> {
+        ++seen[place];
+        return {};
+      }));
   for (const auto& count : seen) EXPECT_EQ(count, 1);
-  EXPECT_THROW((void)source::read_each(50, 5, 3,
+  EXPECT_THROW((void)source::read_each("reading", 50, 5, 3,
                                        [](std::uint64_t place, Record&) -> Result<void> {
                                          if (place == 20) throw std::runtime_error("no");
                                          return {};
                                        }),
                std::runtime_error);
+}
+
+TEST(ReadEach, TellsHowFarItIs) {
+  std::vector<Progress> told;
+  with_progress([&](const Progress& progress) { told.push_back(progress); },
+                [] {
+                  (void)source::read_each("reading all", 1001, 10, 3,
+                                          [](std::uint64_t, Record&) { return Result<void>(); });
+                });
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back().what, "reading all");
+  EXPECT_EQ(told.back().unit, "samples");
+  EXPECT_EQ(told.back().done, 1001U);
+  EXPECT_EQ(told.back().total, 1001U);
+  EXPECT_TRUE(told.back().has_ended);
 }
 
 }  // namespace

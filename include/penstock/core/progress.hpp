@@ -19,8 +19,9 @@ struct Progress {
 };
 using ProgressCallback = std::function<void(const Progress&)>;
 
-/// Calls `work` on this thread. What takes long in it tells `callback` up to five times a second how far it is: the listing of
-/// a folder or of objects, and shards that are indexed. What `callback` throws ends the work.
+/// Calls `work` on this thread. What takes long in it tells `callback` up to five times a second how far it is: listings of
+/// folders and objects, indexes of shards and tables, and what reads each sample or row before a loader runs. What `callback`
+/// throws ends the work.
 ///
 /// Threads  counts for this thread; `callback` is called by one thread at a time of those that the library starts for `work`
 /// Errors  what `work` throws

@@ -16,8 +16,10 @@
 #include <penstock/core/error.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/core/output_file.hpp"
 #include "src/core/printable.hpp"
+#include "src/core/progress.hpp"
 
 namespace penstock {
 namespace {
@@ -208,9 +210,12 @@ std::size_t MemoryJpegIndex::load(const std::filesystem::path& file) {
   if (std::filesystem::is_directory(file, error)) {
     std::size_t loaded = 0;
     bool is_any = false;
+    core::ProgressCounter progress(fmt::format("reading the JPEG indices of {}", file.string()),
+                                   "files");
     for (const auto& entry : std::filesystem::directory_iterator(file, error)) {
       if (entry.path().extension() != kExtension || entry.is_directory(error)) continue;
       loaded += load(entry.path());
+      progress.add(1);
       is_any = true;
     }
     if (error) throw Error(fmt::format("{}: {}", file.string(), error.message()));
@@ -256,6 +261,7 @@ std::size_t JpegIndexStore::load_stream(std::istream& in, const std::string& nam
   RecordHead head{};
   std::vector<std::byte> bytes;
   while (in.read(reinterpret_cast<char*>(&head), sizeof(head))) {
+    core::require_wanted();
     // A length that is damaged leads nowhere: what follows is not found again.
     if (head.bytes > 5 * kMaxMcus) break;
     constexpr std::size_t kStep = std::size_t{1} << 20;

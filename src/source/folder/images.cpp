@@ -15,8 +15,10 @@
 #include <penstock/source/shards.hpp>
 
 #include "src/core/call_text.hpp"
+#include "src/core/interruption.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
+#include "src/core/progress.hpp"
 #include "src/source/arrow/arrow_files.hpp"
 #include "src/source/folder/form_of_tables.hpp"
 #include "src/source/mds/mds_images.hpp"
@@ -45,13 +47,16 @@ ImageForm form_of_name(std::string_view name) {
 }
 
 // Whether a sub-folder has images: shards and tables beside such are left out.
-bool has_class_folders(const std::filesystem::path& path) {
+bool has_class_folders(const std::filesystem::path& path, core::ProgressCounter& progress) {
   namespace fs = std::filesystem;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     if (!entry.is_directory(error) || entry.path().filename().string().starts_with('.')) continue;
-    for (const auto& file : fs::directory_iterator(entry.path(), error))
+    for (const auto& file : fs::directory_iterator(entry.path(), error)) {
+      core::require_wanted();
+      progress.add(1);
       if (source::is_image_name(file.path().filename().string())) return true;
+    }
   }
   return false;
 }
@@ -134,7 +139,8 @@ bool has_class_folders(const storage::ObjectStore& objects, storage::ObjectName 
   return false;
 }
 
-// Of a folder of objects; `form` takes its names, and whether it has sub-folders with images.
+// Of a folder of objects; `form` takes its names, and whether it has sub-folders with images. Of millions of objects it looks
+// at the first: one request after another asks for these, and a list of all is made much faster.
 template <class Form>
 ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& options,
                           const Form& form) {
@@ -144,13 +150,15 @@ ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& o
   const storage::ObjectStore& objects = storage.objects(folder);
   FolderNames names(path);
   std::vector<std::string> inside;
+  constexpr std::size_t kLookedAt = 10'000;
+  std::size_t looked_at = 0;
   objects.list(folder, false, [&](storage::ListedObject&& object) {
     const std::string name = object.key.substr(folder.key.size());
     if (!object.is_folder)
       names.add(name);
     else if (!name.starts_with('.'))
       inside.push_back(std::move(object.key));
-    return true;
+    return ++looked_at < kLookedAt;
   });
   return form(names, [&] { return has_class_folders(objects, folder, inside); });
 }
@@ -170,9 +178,13 @@ ImageForm form_at(const std::filesystem::path& path, const ObjectStorageOptions&
   if (fs::exists(path / "dataset_dict.json", error))
     return ImageForm::arrow;  // which names its splits
   FolderNames names(name);
-  for (const auto& entry : fs::directory_iterator(path, error))
+  core::ProgressCounter progress(fmt::format("looking into {}", name), "files");
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    core::require_wanted();
+    progress.add(1);
     if (!entry.is_directory(error)) names.add(entry.path().filename().string());
-  return form(names, [&] { return has_class_folders(path); });
+  }
+  return form(names, [&] { return has_class_folders(path, progress); });
 }
 
 // Of a folder, where there are shards: they would change nothing.

@@ -21,6 +21,7 @@
 #include "src/core/interruption.hpp"
 #include "src/core/lower_case.hpp"
 #include "src/core/printable.hpp"
+#include "src/core/progress.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/csv/csv_rows.hpp"
 #include "src/source/csv/csv_text.hpp"
@@ -185,6 +186,8 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
   wanted[label_field] = 1;
   record.set_wanted_fields(wanted);
   record.set_leaves_out_nulls(true);
+  core::ProgressCounter progress(fmt::format("reading the paths of {}", keys.file), "rows",
+                                 table.size());
   for (std::uint64_t row = 0; row < table.size(); ++row) {
     core::require_wanted();
     const auto result =
@@ -195,6 +198,7 @@ TableKeys keys_of_rows(const Source& table, std::string file, const std::string&
     if (record.is_left_out(label_field)) keys.fail(row, missing("label", label, "null"));
     reader.add_path(record[path_field], path);
     if (has_label) reader.add_label(record[label_field], label);
+    progress.add(1);
   }
   if (!keys.integers.empty() && label == "label")
     keys.class_names.assign(table.class_names().begin(), table.class_names().end());

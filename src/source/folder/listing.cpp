@@ -45,8 +45,7 @@ class FileLister {
 
   FileList run() {
     if (!storage::is_object_url(root_.native())) return list_folders();
-    core::ProgressCounter progress(fmt::format("listing {}", root_.string()), "objects");
-    list_objects(progress);
+    list_objects();
     return finish({});
   }
 
@@ -150,12 +149,11 @@ class FileLister {
   }
 
   // Numbers files and folders as walk() does for a local copy, so that both are the same data set.
-  void list_objects(core::ProgressCounter& progress) {
+  void list_objects() {
     storage::ObjectName prefix = storage::parse_object_url(root_.native());
     prefix.key = prefix.folder_prefix();
     std::vector<storage::ListedObject> objects;
     storage_.objects(prefix).list(prefix, true, [&](storage::ListedObject&& object) {
-      progress.add(1);
       object.key.erase(0, prefix.key.size());
       if (object.key.empty()) return true;
       const std::size_t hidden = end_of_hidden(object.key);

@@ -7,6 +7,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/interruption.hpp"
 #include "src/storage/retry.hpp"
 
 namespace penstock::source {
@@ -18,6 +19,7 @@ FileWindow::FileWindow(const storage::StoredFile& file, const std::string& path)
 }
 
 void FileWindow::fill(std::uint64_t offset, std::size_t bytes) {
+  core::require_wanted();
   size_ = 0;
   begin_ = offset;
   if (offset >= file_bytes_) return;

@@ -94,7 +94,8 @@ bool HubStore::list_folder(const ObjectName& folder, bool recursive,
   bool is_there = true;
   bool is_whole = true;
   std::vector<ListedObject> entries;
-  const auto fetch = [&](const std::string& next) -> Result<ListingPage> {
+  const auto fetch = [&](const ListingPlace& place) -> Result<ListingPage> {
+    const std::string& next = place.token;
     const auto failed = [&](Fault fault) {
       why = fault;
       return fault;

@@ -21,12 +21,14 @@ namespace penstock::storage {
 
 namespace {
 
-std::string query_of(const ObjectName& prefix, bool recursive, const std::string& token) {
+std::string query_of(const ObjectName& prefix, bool recursive, const ListingPlace& place) {
   // In the order in which they are signed.
   std::string query;
-  if (!token.empty()) query += "continuation-token=" + percent_encode(token) + "&";
+  if (!place.token.empty()) query += "continuation-token=" + percent_encode(place.token) + "&";
   if (!recursive) query += "delimiter=%2F&";
-  return query + "encoding-type=url&list-type=2&prefix=" + percent_encode(prefix.key);
+  query += "encoding-type=url&list-type=2&prefix=" + percent_encode(prefix.key);
+  if (!place.after.empty()) query += "&start-after=" + percent_encode(place.after);
+  return query;
 }
 
 // As GDAL calls it, since the AWS tools have flags only; and the one value that S3 takes.
@@ -209,8 +211,8 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
   const ObjectName bucket{prefix.bucket, ""};
   list_pages(
       prefix, {endpoint_, "an S3 server"}, attempts_,
-      [&](const std::string& token) -> Result<ListingPage> {
-        auto response = send(bucket, {.query = query_of(prefix, recursive, token)});
+      [&](const ListingPlace& place) -> Result<ListingPage> {
+        auto response = send(bucket, {.query = query_of(prefix, recursive, place)});
         if (!response) return std::move(response.fault());
         if (!response->is_good()) return fault_of(*response, prefix);
         auto parsed = parse_s3_page(response->body);
@@ -219,7 +221,7 @@ void S3Store::list(const ObjectName& prefix, bool recursive,
             .reason = fmt::format(
                 "{} gave no list of objects that can be read: is it an S3 server?", endpoint_)};
       },
-      each);
+      each, recursive ? ListingOrder::any : ListingOrder::one_by_one);
 }
 
 Result<FileStamp> S3Store::stat(const ObjectName& name) const {
