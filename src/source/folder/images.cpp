@@ -80,7 +80,7 @@ bool has_class_folders(const storage::ObjectStore& objects, storage::ObjectName 
 
 // A shard is told by its name; what is no shard's name, by the first one in it.
 ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& options) {
-  ImageForm form = form_of_name(source::name_of_pattern(path));
+  ImageForm form = form_of_name(source::name_of_pattern(storage::split_web_url(path).plain));
   if (form != ImageForm::folder) return form;
   storage::ObjectName folder = storage::parse_object_url(path);
   folder.key = folder.folder_prefix();
@@ -104,7 +104,7 @@ void refuse_options(const std::filesystem::path& path, const ImageFolderOptions&
     throw std::invalid_argument(fmt::format(
         "the option {} is for a folder of image files, and {} has shards; leave it out, or "
         "give the fields of the records to webdataset, tfrecord, parquet, arrow or mds",
-        changed.front().name, path.string()));
+        changed.front().name, storage::split_web_url(path.native()).plain));
 }
 
 }  // namespace
