@@ -175,9 +175,14 @@ class ImageFolder final : public Source {
                          .storage = storage_options_};
     std::vector<std::string> paths;
     paths.reserve(size());
-    for (std::uint64_t number = 0; number < size(); ++number)
-      paths.push_back(storage_->path_of(location(number)).substr(root_.size()));
-    return source::describe_files(std::move(paths), std::move(options));
+    for (std::uint64_t number = 0; number < size(); ++number) paths.push_back(files_.path(number));
+    if (!storage::is_web_url(root_)) return source::describe_files(std::move(paths), options);
+    // The queries of URLs may be signatures, which a text for people does not have.
+    std::string text = source::describe_files(paths, options).text;
+    for (std::string& path : paths) path = storage_->path_of(root_ + path).substr(root_.size());
+    Description description = source::describe_files(std::move(paths), std::move(options));
+    description.text = std::move(text);
+    return description;
   }
 
   ObjectStorageOptions storage_options_;  // of a list
