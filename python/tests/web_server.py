@@ -40,6 +40,7 @@ class Web:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body together: with two packets each answer waits for the client's word
 
             def do_GET(self) -> None:
                 answer = web.answer(Request("GET", self.path, {name.lower(): value for name, value in self.headers.items()}))
