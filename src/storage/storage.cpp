@@ -277,8 +277,9 @@ void require_readable_scheme(const std::string& path) {
           ? fmt::format(
                 "write s3://{}, with AWS_ENDPOINT_URL=https://storage.googleapis.com and an "
                 "HMAC key of Google Cloud Storage in AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY",
-                path.substr(5))
+                "AWS_SECRET_ACCESS_KEY; a file that is public is also "
+                "https://storage.googleapis.com/{}",
+                path.substr(5), path.substr(5))
           : "copy them, or mount the place where they are";
   throw std::invalid_argument(
       fmt::format("{} is not a path: data are read from local files, from s3://bucket/key, "

@@ -400,8 +400,10 @@ TEST(ObjectUrls, AreTakenApart) {
 }
 
 TEST(ObjectUrls, OfOtherStoragesAreRefused) {
-  EXPECT_THAT([] { (void)source::webdataset("gs://bucket/a.tar"); },
-              ThrowsMessage<std::invalid_argument>(HasSubstr("s3://bucket/key")));
+  EXPECT_THAT(
+      [] { (void)source::webdataset("gs://bucket/a.tar"); },
+      ThrowsMessage<std::invalid_argument>(AllOf(
+          HasSubstr("s3://bucket/key"), HasSubstr("https://storage.googleapis.com/bucket/a.tar"))));
 }
 
 }  // namespace
