@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include <penstock/plan/options.hpp>
 #include <penstock/storage/object_storage.hpp>
@@ -23,6 +24,12 @@ struct StorageFlags {
   }
   [[nodiscard]] penstock::RetryOptions retry() const { return {.attempts = attempts}; }
 };
+
+/// Whether a path is none of a disk.
+[[nodiscard]] inline bool is_url(std::string_view path) {
+  return path.starts_with("s3://") || path.starts_with("hf://") || path.starts_with("https://") ||
+         path.starts_with("http://");
+}
 
 void add_storage_flags(CLI::App& app, StorageFlags& flags);
 

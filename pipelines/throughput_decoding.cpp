@@ -35,8 +35,7 @@ Decoding::Decoding(const Options& options) {
       budget == 0 ? kIndexBytes : static_cast<std::size_t>(budget));
   index_ = memory;
   if (options.index == "build") return;
-  if (options.index.starts_with("s3://") || options.index.starts_with("hf://") ||
-      std::filesystem::is_directory(options.index)) {
+  if (programs::is_url(options.index) || std::filesystem::is_directory(options.index)) {
     (void)ps::load_jpeg_index(*memory, options.index, options.storage.storage());
     return;
   }

@@ -165,8 +165,7 @@ void refuse_beside_plan(const CLI::App& app, const Options& options) {
     if (app.get_option(flag)->count() != 0)
       throw CLI::ValidationError(
           flag, "cannot be used with --plan, which sets it already; leave one of them out");
-  if (app.get_option("--storage-timeout")->count() != 0 && !options.index.starts_with("s3://") &&
-      !options.index.starts_with("hf://"))
+  if (app.get_option("--storage-timeout")->count() != 0 && !programs::is_url(options.index))
     throw CLI::ValidationError(
         "--storage-timeout",
         "cannot be used with --plan, which says how long to wait for its data; leave it out");

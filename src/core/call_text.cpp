@@ -51,6 +51,11 @@ std::string text_of(const Description& description) {
 }
 
 std::string string_text(std::string_view text) {
+  // What is behind the ? of a URL may be a signature, which a text for people does not have.
+  std::string shortened;
+  const bool is_url = text.starts_with("https://") || text.starts_with("http://");
+  if (const std::size_t mark = text.find('?'); is_url && mark != text.npos)
+    text = shortened = fmt::format("{}?...", text.substr(0, mark));
   std::string escaped;
   for (std::size_t length; !text.empty(); text.remove_prefix(length)) {
     length = utf8_length(text);

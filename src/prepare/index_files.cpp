@@ -34,9 +34,9 @@ std::size_t load_jpeg_index(MemoryJpegIndex& into, const std::string& file_or_fo
   const storage::Storage objects(storage);
   const auto load = [&](const std::string& path) {
     const std::string text = objects.read_text(path);
-    return into.load_bytes(std::as_bytes(std::span(text)), path);
+    return into.load_bytes(std::as_bytes(std::span(text)), objects.name_of(path));
   };
-  if (file_or_folder.ends_with(kEnding)) return load(file_or_folder);
+  if (storage::split_web_url(file_or_folder).plain.ends_with(kEnding)) return load(file_or_folder);
   const OutputFolder folder(file_or_folder, storage, 1);
   const std::vector<std::string> names = index_names(folder);
   if (names.empty())
@@ -60,6 +60,7 @@ std::optional<std::string> jpeg_indices_beside(const std::string& data,
   const auto found = [&](const std::string& folder) {
     return !folder.empty() && !index_names(OutputFolder(folder, storage, 1)).empty();
   };
+  if (storage::is_web_url(data)) return std::nullopt;  // whose files are not listed
   if (storage::is_object_url(data)) {
     // A name or a pattern of shards ends like one; a folder need not end in a slash.
     const bool is_shards = data.ends_with(".tar") || source::is_parquet_name(data) ||

@@ -23,6 +23,7 @@
 #include "src/source/mds/mds_images.hpp"
 #include "src/source/parquet/parquet_images.hpp"
 #include "src/source/shards/shard_names.hpp"
+#include "src/source/shards/shard_paths.hpp"
 #include "src/source/stem.hpp"
 #include "src/source/webdataset/tar_members.hpp"
 #include "src/storage/retry.hpp"
@@ -81,6 +82,12 @@ Input::Input(const std::string& path, const PrepareOptions& options)
       attempts_(options.attempts),
       skip_bad_(options.skip_bad),
       is_for_tables_(options.format == PrepareFormat::parquet) {
+  const storage::WebUrl url = storage::split_web_url(path);
+  if (!url.query.empty()) {
+    path_ = url.plain;
+    for (const std::string& file : source::expand_braces(url.plain))
+      (void)storage_.name_of(file + std::string(url.query));
+  }
   switch (form_) {
     case ImageForm::tar:
       source_ = open_tar(path, options, also_);
@@ -113,7 +120,7 @@ Input::Input(const std::string& path, const PrepareOptions& options)
           fmt::format("{}: the name of the class '{}' is not UTF-8, which the texts of Parquet "
                       "files are: rename "
                       "its folder, or write tar shards (format)",
-                      path, core::printable(name)));
+                      path_, core::printable(name)));
 }
 
 std::vector<Notice> Input::notices() const {

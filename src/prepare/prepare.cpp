@@ -51,10 +51,11 @@ bool is_inside(const std::string& output, const std::string& input) {
   return !inside.empty() && *inside.begin() != "..";
 }
 
-// With a bucket as the output, options of S3 are about it and not about data sets of the Hub.
+// With a bucket as the output, options of S3 are about it and not about data sets of the Hub and files of web servers.
 PrepareOptions options_of_input(PrepareOptions options, const std::string& input,
                                 const std::string& output) {
-  if (storage::is_hub_url(input) && storage::is_object_url(output))
+  const bool is_elsewhere = storage::is_hub_url(input) || storage::is_web_url(input);
+  if (is_elsewhere && storage::is_object_url(output))
     options.storage = storage::without_s3_options(std::move(options.storage));
   return options;
 }
@@ -194,7 +195,7 @@ void Preparation::check(const std::string& input, const std::string& output,
             "'" + core::printable(extension) + "'");
   }
   require(!output.empty(), "a folder to write to", "''");
-  if (output.starts_with("hf:")) throw std::invalid_argument(storage::cannot_write_to_hub(output));
+  storage::require_writable(output);
   if (output.find("://") != std::string::npos || output.starts_with("s3:")) {
     if (!storage::is_object_url(output))
       throw std::invalid_argument(fmt::format(

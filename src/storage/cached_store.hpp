@@ -26,6 +26,9 @@ class CachedStore final : public ObjectStore {
     store_->list(prefix, recursive, each);
   }
   Result<FileStamp> stat(const ObjectName& name) const override { return store_->stat(name); }
+  Result<void> check_ranges(const ObjectName& name) const override {
+    return store_->check_ranges(name);
+  }
   Result<void> read(const ObjectName& name, const FileStamp& stamp, std::uint64_t offset,
                     std::span<std::byte> into) const override;
 

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include "src/storage/hub_url.hpp"
+#include "src/storage/web_url.hpp"
 
 namespace penstock::storage {
 
 ObjectName parse_object_url(std::string_view url) {
   if (is_hub_url(url)) return parse_hub_url(url);
+  if (is_web_url(url)) return parse_web_url(url);
   constexpr std::string_view kScheme = "s3://";
   if (!url.starts_with(kScheme)) {
     throw std::invalid_argument(fmt::format("expected s3://bucket/key, found '{}'", url));

@@ -19,18 +19,23 @@
 
 namespace penstock::storage {
 
-/// What keeps objects: S3 or another server that speaks its language, or the Hugging Face Hub.
-enum class ObjectService : std::uint8_t { s3, hub };
+/// What keeps objects: S3 or another server that speaks its language, the Hugging Face Hub, or a web server.
+enum class ObjectService : std::uint8_t { s3, hub, web };
+inline constexpr std::size_t kObjectServices = 3;
 
 /// "s3://bucket/key", or "hf://bucket/key", where the bucket is a data set: "datasets/owner/name", with "@revision" behind it
-/// where one was given. A key may be empty, or end in a slash, where it stands for a folder.
+/// where one was given. Of a web server the bucket is "https://host:port", and the key as it stands in the URL, without the
+/// query behind it. A key may be empty, or end in a slash, where it stands for a folder.
 struct ObjectName {
   std::string bucket;
   std::string key;
   ObjectService service = ObjectService::s3;
 
   [[nodiscard]] std::string url() const {
-    return (service == ObjectService::s3 ? "s3://" : "hf://") + bucket + "/" + key;
+    const char* const scheme = service == ObjectService::s3    ? "s3://"
+                               : service == ObjectService::hub ? "hf://"
+                                                               : "";
+    return scheme + bucket + "/" + key;
   }
   /// Another object of the same bucket.
   [[nodiscard]] ObjectName with_key(std::string other) const {
@@ -43,11 +48,16 @@ struct ObjectName {
 };
 
 [[nodiscard]] inline bool is_object_url(std::string_view path) noexcept {
-  return path.starts_with("s3://") || path.starts_with("hf://");
+  return path.starts_with("s3://") || path.starts_with("hf://") || path.starts_with("https://") ||
+         path.starts_with("http://");
 }
 
-/// Errors  std::invalid_argument  neither "s3://" nor "hf://", or no bucket; of the Hub, another thing than a data set
+/// A query is left out.
+///
+/// Errors  std::invalid_argument  none of these URLs, or no bucket; of the Hub, another thing than a data set
 [[nodiscard]] ObjectName parse_object_url(std::string_view url);
+
+class WebQueries;
 
 /// One entry of a listing: an object, or, in a listing that is not recursive, a folder.
 struct ListedObject {
@@ -77,6 +87,9 @@ class ObjectStore {
   [[nodiscard]] virtual Result<void> read(const ObjectName& name, const FileStamp& stamp,
                                           std::uint64_t offset,
                                           std::span<std::byte> into) const = 0;
+  /// A Fault where it is known that read() can only read the whole of this object, which has more than one byte. Known after
+  /// stat().
+  [[nodiscard]] virtual Result<void> check_ranges(const ObjectName&) const { return {}; }
   /// Of all calls of read() so far.
   [[nodiscard]] virtual RequestCounts counts() const { return {}; }
 };
@@ -129,5 +142,10 @@ using WritableObjectStorePtr = std::shared_ptr<const WritableObjectStore>;
 ///
 /// Errors  as above; std::invalid_argument  an option that is of S3 alone
 [[nodiscard]] ObjectStorePtr open_hub_store(const ObjectStorageOptions& options);
+/// The same for web servers, which are read only. `queries` are sent behind the URLs that they were given with.
+///
+/// Errors  as above
+[[nodiscard]] ObjectStorePtr open_web_store(const ObjectStorageOptions& options,
+                                            std::shared_ptr<const WebQueries> queries);
 
 }  // namespace penstock::storage

@@ -14,7 +14,7 @@ namespace penstock::storage {
   return options.requester_pays ? "requester_pays" : nullptr;
 }
 
-/// The others, for hf:// paths of a call that has s3:// paths, too.
+/// The others, for hf:// and https:// paths of a call that has s3:// paths, too.
 [[nodiscard]] inline ObjectStorageOptions without_s3_options(ObjectStorageOptions options) {
   options.endpoint.clear();
   options.region.clear();

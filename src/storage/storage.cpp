@@ -11,6 +11,7 @@
 
 #include <penstock/core/error.hpp>
 
+#include "src/core/lower_case.hpp"
 #include "src/core/output_file.hpp"
 #include "src/core/storage_tiers.hpp"
 #include "src/storage/hub_url.hpp"
@@ -110,6 +111,10 @@ WritableObjectStorePtr Storage::writable_objects() const {
 ObjectStorePtr Storage::uncached_objects(const ObjectName& name) const {
   if (name.service == ObjectService::s3) return writable_objects();
   const std::lock_guard lock(mutex_);
+  if (name.service == ObjectService::web) {
+    if (!web_) web_ = open_web_store(options_, queries_);
+    return web_;
+  }
   if (!hub_) hub_ = open_hub_store(options_);
   return hub_;
 }
@@ -133,15 +138,30 @@ std::vector<StorageTier> Storage::tiers() const {
 
 std::unique_ptr<core::ByteSink> Storage::create(const std::string& path, int attempts) const {
   if (!is_object_url(path)) return std::make_unique<core::OutputFile>(path);
-  ObjectName name = parse_object_url(path);
-  if (name.service == ObjectService::hub) throw std::invalid_argument(cannot_write_to_hub(path));
-  return std::make_unique<ObjectWriter>(writable_objects(), std::move(name),
+  require_writable(path);
+  return std::make_unique<ObjectWriter>(writable_objects(), parse_object_url(path),
                                         ObjectWriterOptions{.attempts = attempts});
+}
+
+std::string Storage::name_of(const std::string& path) const {
+  if (!is_web_url(path)) return path;
+  const WebUrl url = split_web_url(path);
+  (void)parse_web_url(path);
+  queries_->add(url.plain, url.query);
+  return std::string(url.plain);
+}
+
+std::string Storage::path_of(const std::string& name) const {
+  return is_web_url(name) ? name + queries_->find(name) : name;
+}
+
+ObjectName Storage::object_of(const std::string& path) const {
+  return parse_object_url(name_of(path));
 }
 
 Result<FileStamp> Storage::stat(const std::string& path) const {
   if (is_object_url(path)) {
-    const ObjectName name = parse_object_url(path);
+    const ObjectName name = object_of(path);
     return objects(name).stat(name);
   }
   struct stat info {};
@@ -149,9 +169,18 @@ Result<FileStamp> Storage::stat(const std::string& path) const {
   return stamp_of(path, failed, info);
 }
 
+Result<FileStamp> Storage::stat_for_ranges(const std::string& path) const {
+  Result<FileStamp> stamp = stat(path);
+  if (!stamp || !is_object_url(path)) return stamp;
+  const ObjectName name = object_of(path);
+  Result<void> has_ranges = objects(name).check_ranges(name);
+  if (!has_ranges) return std::move(has_ranges.fault());
+  return stamp;
+}
+
 Result<StoredFilePtr> Storage::open(const std::string& path) const {
   if (is_object_url(path)) {
-    Result<FileStamp> stamp = stat(path);
+    Result<FileStamp> stamp = stat_for_ranges(path);
     if (!stamp) return std::move(stamp.fault());
     return open(path, *stamp);
   }
@@ -166,7 +195,7 @@ Result<StoredFilePtr> Storage::open(const std::string& path) const {
 
 Result<StoredFilePtr> Storage::open(const std::string& path, const FileStamp& known) const {
   if (is_object_url(path)) {
-    ObjectName name = parse_object_url(path);
+    ObjectName name = object_of(path);
     return StoredFilePtr(
         std::make_shared<ObjectFile>(shared_objects(name), std::move(name), known));
   }
@@ -197,7 +226,7 @@ Result<std::span<const std::byte>> Storage::read_whole(const char* path, const F
     full.file = path;
     return full;
   }
-  const ObjectName name = parse_object_url(path);
+  const ObjectName name = object_of(path);
   Result<void> result = objects(name).read(name, *known, 0, *room);
   if (!result) return std::move(result.fault());
   return std::span<const std::byte>(*room);
@@ -210,35 +239,37 @@ std::string Storage::read_text(const std::string& path) const {
     if (text) return std::move(*text);
     throw Error(fmt::format("cannot read {}: {}; check the path", path, text.fault().reason));
   }
-  Result<StoredFilePtr> file = open(path);
-  if (!file) throw Error(fmt::format("cannot read {}: {}", path, file.fault().reason));
-  const std::uint64_t bytes = (*file)->stamp().bytes;
-  if (bytes > kMost)
-    throw Error(fmt::format("cannot read {}: it holds more than {} bytes", path, kMost));
-  std::string text(bytes, '\0');
-  auto result =
-      with_retries([&] { return (*file)->read(0, std::as_writable_bytes(std::span(text))); });
-  if (!result) throw Error(fmt::format("cannot read {}: {}", path, result.fault().reason));
+  const ObjectName object = object_of(path);
+  const std::string name = object.url();
+  const ObjectStore& store = objects(object);
+  const Result<FileStamp> stamp = store.stat(object);
+  if (!stamp) throw Error(fmt::format("cannot read {}: {}", name, stamp.fault().reason));
+  if (stamp->bytes > kMost)
+    throw Error(fmt::format("cannot read {}: it holds more than {} bytes", name, kMost));
+  std::string text(stamp->bytes, '\0');
+  auto result = with_retries(
+      [&] { return store.read(object, *stamp, 0, std::as_writable_bytes(std::span(text))); });
+  if (!result) throw Error(fmt::format("cannot read {}: {}", name, result.fault().reason));
   return text;
 }
 
 void require_readable_scheme(const std::string& path) {
   if (is_hub_url(path)) return static_cast<void>(parse_hub_url(path));
+  if (is_web_url(path)) return static_cast<void>(parse_web_url(path));
   if (is_object_url(path)) return;
+  // What pathlib makes of these URLs, and what is typed for them.
+  for (const std::string_view scheme : {"s3:/", "hf:/", "https:/", "http:/"})
+    if (const std::size_t rest = path.find_first_not_of('/', scheme.size());
+        rest != path.npos && core::lower_case(path.substr(0, scheme.size())) == scheme) {
+      const std::string meant = fmt::format("{}/{}", scheme, path.substr(rest));
+      if (is_web_url(meant)) (void)parse_web_url(meant);  // which shows no password
+      throw std::invalid_argument(fmt::format(
+          "{} is not a path: did you mean {}? (In Python, give it as a str.)",
+          is_web_url(meant) ? path.substr(0, path.find('?')) : path, split_web_url(meant).plain));
+    }
   if (path.find("://") == path.npos && !path.starts_with("pipe:") && !path.starts_with("s3:/") &&
       !path.starts_with("hf:/")) {
     return;
-  }
-  // What pathlib makes of these URLs, and what is typed for them.
-  if ((path.starts_with("s3:/") || path.starts_with("S3:/")) && path.size() > 4) {
-    throw std::invalid_argument(
-        fmt::format("{} is not a path: did you mean s3://{}? (In Python, give it as a str.)", path,
-                    path.substr(path.find_first_not_of('/', 4))));
-  }
-  if ((path.starts_with("hf:/") || path.starts_with("HF:/")) && path.size() > 4) {
-    throw std::invalid_argument(
-        fmt::format("{} is not a path: did you mean hf://{}? (In Python, give it as a str.)", path,
-                    path.substr(path.find_first_not_of('/', 4))));
   }
   // It speaks the language of S3, too.
   const std::string instead =
@@ -246,13 +277,20 @@ void require_readable_scheme(const std::string& path) {
           ? fmt::format(
                 "write s3://{}, with AWS_ENDPOINT_URL=https://storage.googleapis.com and an "
                 "HMAC key of Google Cloud Storage in AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY",
-                path.substr(5))
+                "AWS_SECRET_ACCESS_KEY; a file that is public is also "
+                "https://storage.googleapis.com/{}",
+                path.substr(5), path.substr(5))
           : "copy them, or mount the place where they are";
   throw std::invalid_argument(
-      fmt::format("{} is not a path: data are read from local files, from s3://bucket/key and from "
-                  "hf://datasets/owner/name; {}",
+      fmt::format("{} is not a path: data are read from local files, from s3://bucket/key, "
+                  "hf://datasets/owner/name and https://host/path; {}",
                   path, instead));
+}
+
+void require_writable(const std::string& path) {
+  if (path.starts_with("hf:")) throw std::invalid_argument(cannot_write_to_hub(path));
+  if (path.starts_with("https:") || path.starts_with("http:"))
+    throw std::invalid_argument(cannot_write_to_web(path));
 }
 
 }  // namespace penstock::storage

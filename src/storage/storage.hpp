@@ -20,6 +20,7 @@
 #include "src/storage/object_store.hpp"
 #include "src/storage/retry.hpp"
 #include "src/storage/stored_file.hpp"
+#include "src/storage/web_url.hpp"
 
 namespace penstock::storage {
 
@@ -27,15 +28,25 @@ namespace penstock::storage {
 /// photographs of 100 kB.
 inline constexpr int kObjectReadsAtOnce = 32;
 
-/// Paths are those of local files, s3://bucket/key or hf://datasets/owner/name@revision/path.
+/// Paths are those of local files, s3://bucket/key, hf://datasets/owner/name@revision/path or https://host/path?query.
 ///
 /// Threads  const, any number at once.
 class Storage {
  public:
   explicit Storage(ObjectStorageOptions options = {}) : options_(std::move(options)) {}
 
+  /// The name of a file at a path: of a URL of a web server without its query, which is sent from now on where the file is asked
+  /// for; any other path as it is.
+  ///
+  /// Errors  std::invalid_argument  no such URL; another query was given with it
+  [[nodiscard]] std::string name_of(const std::string& path) const;
+  /// Such a name with its query again, as plans keep it.
+  [[nodiscard]] std::string path_of(const std::string& name) const;
+
   /// What tells whether the file is still the same. A Fault also for what is no regular file.
   [[nodiscard]] Result<FileStamp> stat(const std::string& path) const;
+  /// The same of a file that is read by ranges. A Fault where it can only be read as a whole.
+  [[nodiscard]] Result<FileStamp> stat_for_ranges(const std::string& path) const;
   [[nodiscard]] Result<StoredFilePtr> open(const std::string& path) const;
   /// The same where its stamp is known already. An object costs no request for it, and is compared
   /// when it is read; a file that was changed is a Fault.
@@ -67,16 +78,24 @@ class Storage {
   [[nodiscard]] WritableObjectStorePtr writable_objects() const;
 
  private:
+  [[nodiscard]] ObjectName object_of(const std::string& path) const;
+
   ObjectStorageOptions options_;
+  std::shared_ptr<WebQueries> queries_ = std::make_shared<WebQueries>();
   mutable std::mutex mutex_;
   mutable WritableObjectStorePtr s3_;
   mutable ObjectStorePtr hub_;
-  mutable std::array<CachedStorePtr, 2> cached_;  // by their service
+  mutable ObjectStorePtr web_;
+  mutable std::array<CachedStorePtr, kObjectServices> cached_;  // by their service
 };
 
 using StoragePtr = std::shared_ptr<const Storage>;
 
-/// Errors  std::invalid_argument  the path is another URL than s3:// or hf://; it is hf:// and no file of a data set
+/// Errors  std::invalid_argument  the path is another URL than s3://, hf:// or https://; it is hf:// and no file of a data set; it
+///                                is https:// and names no file of a server
 void require_readable_scheme(const std::string& path);
+
+/// Errors  std::invalid_argument  the path is a URL of what is read only
+void require_writable(const std::string& path);
 
 }  // namespace penstock::storage

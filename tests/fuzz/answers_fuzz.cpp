@@ -8,6 +8,7 @@
 
 #include "src/storage/http/endpoint.hpp"
 #include "src/storage/http/rate_limit.hpp"
+#include "src/storage/http/redirects.hpp"
 #include "src/storage/hub/hub_answers.hpp"
 #include "src/storage/hub_url.hpp"
 #include "src/storage/s3/aws_profile.hpp"

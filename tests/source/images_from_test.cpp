@@ -178,7 +178,7 @@ TEST_F(ImagesFrom, TablesThatAreNoneAreErrors) {
   expect_error("file,label\na/1.jpg,1\n", "named for both", {.path = "label"});
   expect_error("file,label\na/1.jpg,1\n", "there is no column of these",
                {.label = "", .classes = {"a"}});
-  expect_error("file,label\nhttp://host/1.jpg,1\n", "http://host/1.jpg is not a path");
+  expect_error("file,label\nftp://host/1.jpg,1\n", "ftp://host/1.jpg is not a path");
 }
 
 TEST_F(ImagesFrom, PathsAreRelativeToTheRootOrAbsolute) {

@@ -13,6 +13,7 @@
 
 #include "src/storage/http/client.hpp"
 #include "src/storage/http/endpoint.hpp"
+#include "src/storage/http/redirects.hpp"
 #include "src/storage/hub/hub_answers.hpp"
 #include "tests/source/files.hpp"
 #include "tests/storage/answering_server.hpp"

@@ -23,8 +23,9 @@
 #include "src/storage/http/byte_range.hpp"
 #include "src/storage/http/endpoint.hpp"
 #include "src/storage/http/rate_limit.hpp"
+#include "src/storage/http/redirect_links.hpp"
+#include "src/storage/http/redirects.hpp"
 #include "src/storage/hub/hub_answers.hpp"
-#include "src/storage/hub/hub_links.hpp"
 #include "src/storage/hub/hub_store.hpp"
 #include "src/storage/hub/hub_token.hpp"
 #include "src/storage/hub_url.hpp"
@@ -182,8 +183,11 @@ TEST(HubAnswers, RedirectsLeadToUrlsAlone) {
   EXPECT_EQ(redirected_url("https://h", "/d"), "https://h/d");
   EXPECT_EQ(redirected_url("https://h/a", "//i/d"), "https://i/d");
   EXPECT_EQ(redirected_url("https://h/a", "http://i/d"), "http://i/d");
-  for (const char* none : {"", "d", "file:///etc/passwd", "ftp://i/d", "https://", "https://u@i/d",
-                           "https://i\\@h/d", "https://i /d", "https:///d"})
+  EXPECT_EQ(redirected_url("https://h/a/b?c", "d/e"), "https://h/a/d/e");
+  EXPECT_EQ(redirected_url("https://h/a/b?c=/", "?d"), "https://h/a/b?d");
+  EXPECT_EQ(redirected_url("https://h?c=/", "d"), "https://h/d");
+  for (const char* none : {"", "file:///etc/passwd", "mailto:a", "ftp://i/d", "https://",
+                           "https://u@i/d", "https://i\\@h/d", "https://i /d", "https:///d"})
     EXPECT_EQ(redirected_url("https://h/a", none), "") << none;
   EXPECT_EQ(origin_of("HTTPS://Huggingface.co/a"), "https://huggingface.co:443");
   EXPECT_EQ(origin_of("http://[::1]:80?x"), origin_of("http://[::1]/"));
@@ -191,9 +195,10 @@ TEST(HubAnswers, RedirectsLeadToUrlsAlone) {
   EXPECT_NE(origin_of("https://h"), origin_of("https://h.evil"));
 }
 
-TEST(HubLinks, TheOldestAreForgotten) {
-  HubLinks links;
-  for (std::size_t i = 0; i <= HubLinks::kMostLinks; ++i) links.keep(fmt::format("{}", i), "u");
+TEST(RedirectLinks, TheOldestAreForgotten) {
+  RedirectLinks links;
+  for (std::size_t i = 0; i <= RedirectLinks::kMostLinks; ++i)
+    links.keep(fmt::format("{}", i), "u");
   EXPECT_EQ(links.find("0"), "");
   EXPECT_EQ(links.find("1"), "u");
   links.forget("1", "another");

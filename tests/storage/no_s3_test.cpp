@@ -18,6 +18,8 @@ TEST(WithoutObjectStorage, PathsOfObjectsAreRefusedWithTheRemedy) {
               ThrowsMessage<Error>(HasSubstr("-DPENSTOCK_S3=ON")));
   EXPECT_THAT([] { (void)source::webdataset("hf://datasets/o/n/a.tar"); },
               ThrowsMessage<Error>(HasSubstr("does not read hf:// paths: configure")));
+  EXPECT_THAT([] { (void)source::webdataset("https://h/a.tar"); },
+              ThrowsMessage<Error>(HasSubstr("does not read https:// paths: configure")));
   EXPECT_THAT([] { (void)source::webdataset("s3://bucket/a.tar"); },
               ThrowsMessage<Error>(HasSubstr("-DPENSTOCK_S3=ON")));
 }

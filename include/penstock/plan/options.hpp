@@ -314,7 +314,7 @@ struct LoaderOptions {
   /// affinity and its control group's CPU quota, shared with the other processes of the launcher on this machine
   int threads = 0;
   /// speed only: threads that read records ahead of decoding, in the order's own sequence; 0: decoding threads read for
-  /// themselves. By default 4 where a source may wait for a disk, 32 where it reads objects (s3://, hf://), else 0
+  /// themselves. By default 4 where a source may wait for a disk, 32 where it reads objects (s3://, hf://, https://), else 0
   std::optional<int> io_threads{};
   RetryOptions retry{};
   /// speed only: cores that it shares with other loaders; by default none

@@ -121,7 +121,7 @@ class Preparation {
  public:
   /// `input`: a folder of images (class per sub-folder, or flat), or tar shards, Parquet, Arrow, MDS or TFRecord files: a folder
   /// of them, or a pattern such as "train-{000..099}.tar". `output`: a folder. Both may be strings such as
-  /// "s3://bucket/prefix", and the input also "hf://datasets/owner/name/path". Nothing is written here.
+  /// "s3://bucket/prefix", and the input also "hf://datasets/owner/name/path" or "https://host/path". Nothing is written here.
   ///
   /// Errors  std::invalid_argument  an option out of its range; an output inside the input, or that cannot be written to
   ///         Error                  nothing there, or nothing that it knows; of Parquet a class whose name is not UTF-8
@@ -227,7 +227,7 @@ PrepareReport prepare_shards(const std::string& input, const std::string& output
 
 /// Adds the indices of a file that MemoryJpegIndex::save() wrote, or of all files of a folder that are called *.jpegindex,
 /// such as penstock-prepare writes beside its shards (with a point in front beside Parquet files); each may be in a bucket: s3://bucket/key, s3://bucket/prefix, or on the
-/// Hugging Face Hub: hf://datasets/owner/name/path. Returns how
+/// Hugging Face Hub: hf://datasets/owner/name/path. A file may also be https://host/path. Returns how
 /// many were added. Parts that are damaged are left out.
 ///
 /// Errors  Error  there is no such file, none in the folder, it cannot be read, or is of another kind

@@ -35,7 +35,7 @@ struct ImageFolderOptions {
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
   /// whether links to files and folders are followed; if not, they are skipped
   bool follow_symlinks = true;
-  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
+  ObjectStorageOptions storage{};  ///< for s3://, hf:// and https:// paths
 };
 
 template <class Visitor>
@@ -113,12 +113,12 @@ struct FilesOptions {
   /// names of the classes: label i is classes[i], so that a validation set has the labels of its training set; integers are
   /// then from 0 to their number - 1. By default the names among the labels, sorted
   std::vector<std::string> classes{};
-  /// the folder that the paths are relative to; by default the current one, where absolute paths, s3:// and hf:// URLs may stand, too
+  /// the folder that the paths are relative to; by default the current one, where absolute paths and URLs may stand, too
   std::filesystem::path root{};
   std::string field = "image";  ///< the name of the field with a file's bytes
   /// a larger file is a fault, so that one record cannot take all memory
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
-  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
+  ObjectStorageOptions storage{};  ///< for s3://, hf:// and https:// paths
 };
 
 template <class Visitor>
@@ -133,7 +133,7 @@ void visit_fields(Visitor& visit, FilesOptions& options) {
 
 namespace source {
 
-/// The files in a list, in its order: local ones, or all of them objects, "s3://" or "hf://". A file may come several times. No file is
+/// The files in a list, in its order: local ones, or all of them "s3://", "hf://" or "https://". A file may come several times. No file is
 /// looked at before it is read, so that one that is missing is a fault of its record; an object costs two requests, since its
 /// size is not known.
 ///
@@ -169,7 +169,7 @@ struct ImagesFromOptions {
   std::string field = "image";  ///< the name of the field with a file's bytes
   /// a larger file is a fault, so that one record cannot take all memory
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
-  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
+  ObjectStorageOptions storage{};  ///< for s3://, hf:// and https:// paths
 };
 
 template <class Visitor>
@@ -188,13 +188,13 @@ void visit_fields(Visitor& visit, ImagesFromOptions& options) {
 namespace source {
 
 /// Images, or any files, that a table names: each row is a record, in the order of the rows. `table` is a Parquet file, a
-/// folder or a pattern of such, an Arrow file, or else a CSV file, which may be behind "s3://" or "hf://", too.
+/// folder or a pattern of such, an Arrow file, or else a CSV file, which may be behind "s3://", "hf://" or "https://", too.
 ///
 /// The first line of a CSV file names its columns. They are separated by commas, tabs, semicolons or bars: by those with
 /// which the first line has the columns that are asked for. A value with a separator or a line's end in it is in double
 /// quotes. The text is UTF-8.
 ///
-/// A path is relative to `root`, absolute, or an s3:// or hf:// URL; all are files of one store. The same one may come
+/// A path is relative to `root`, absolute, or an s3://, hf:// or https:// URL; all are files of one store. The same one may come
 /// several times. The table is read here, as a whole; no file is looked at before it is read, so that one that is missing is
 /// a fault of its record. Where none of the first 100 is there, that is an error.
 ///
@@ -240,7 +240,7 @@ enum class ImageForm : std::uint8_t {
 /// in it, but not by metadata.parquet, nor by tables beside sub-folders with images. All else is a folder of images.
 ///
 /// Errors  Error  a folder has files of several such kinds, images beside such files, or shards beside sub-folders with
-///                images; of s3:// and hf:// folders: they cannot be listed
+///                images; of s3://, hf:// and https:// folders: they cannot be listed, those of web servers never
 [[nodiscard]] ImageForm image_form(const std::filesystem::path& path,
                                    const ObjectStorageOptions& storage = {});
 
@@ -248,7 +248,7 @@ namespace source {
 
 /// Labelled images: a folder of image files, or tar shards, Parquet, Arrow or TFRecord files or an MDS data set, which are
 /// named by a folder of them or a pattern such as "train-{000000..000099}.tar"; each but Arrow files may be after
-/// "s3://bucket/" or "hf://datasets/owner/name/". Names alone decide, as image_form() says; everything else is a folder of
+/// "s3://bucket/", "hf://datasets/owner/name/" or, but for folders, "https://host/". Names alone decide, as image_form() says; everything else is a folder of
 /// images, and the options are for that. Of Parquet and Arrow files the image is the one column of images, else the column
 /// "image", and the label the one column of classes, else the column "label". Of MDS the image is the one column of jpeg or
 /// png, else the column "image", and the label the first column of integers that is called "label", "y", "class" or "cls".

@@ -46,7 +46,7 @@ struct MdsOptions {
   /// room on the disk for shards that are decompressed, in `shards` of the cache folder; those used longest ago are removed
   std::uint64_t unpacked_bytes = std::uint64_t{64} << 30;
   IndexOptions index{};
-  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
+  ObjectStorageOptions storage{};  ///< for s3://, hf:// and https:// paths
 };
 
 template <class Visitor>

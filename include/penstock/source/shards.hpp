@@ -24,7 +24,7 @@ namespace PENSTOCK_EXPORT penstock {
 /// One or more of: the path of a shard; a folder, whose shards are taken in the order of their names' bytes; a pattern of
 /// the shell: with braces, "train-{000000..000099}.tar" or "{train,val}.tar", in the order as written, or with * ? [...],
 /// in the order of the paths' bytes. A file whose name is exactly what was given is taken, even where that looks like a
-/// pattern. Each may be s3://bucket/key or hf://datasets/owner/name@revision/path.
+/// pattern. Each may be s3://bucket/key, hf://datasets/owner/name@revision/path or, as a file or with braces, https://host/path?query.
 ///
 ///   source::webdataset("imagenet/train-{000000..001023}.tar");
 ///   source::webdataset({"a.tar", "b.tar"});
@@ -124,7 +124,7 @@ struct WebDatasetOptions {
   /// a sample that takes more is a fault, so that one record cannot take all memory
   std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
   IndexOptions index{};
-  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
+  ObjectStorageOptions storage{};  ///< for s3://, hf:// and https:// paths
 };
 
 template <class Visitor>
@@ -272,7 +272,7 @@ struct TfRecordOptions {
   /// a larger record is a fault, so that one record cannot take all memory
   std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
   IndexOptions index{};
-  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
+  ObjectStorageOptions storage{};  ///< for s3://, hf:// and https:// paths
 };
 
 template <class Visitor>

@@ -215,7 +215,7 @@ struct RecordInfo {
 struct RecordName {
   std::string key{};  ///< its name in the data set, as RecordInfo::key
   std::string
-      file{};  ///< path, s3:// or hf:// URL of the file that it is in; empty where there is none
+      file{};  ///< path or URL, without its query, of the file that it is in; empty where there is none
   /// of its first byte in that file, as in Fault; in a tar shard of the member of its first field; of a piece that of its document
   std::uint64_t offset = 0;
   std::uint64_t begin = 0;                ///< of a piece of a document: its first token there

@@ -53,7 +53,7 @@ struct ParquetOptions {
   /// memory for pages that are decompressed and decoded, which later rows of the same pages use again
   std::uint64_t page_cache_bytes = std::uint64_t{256} << 20;
   IndexOptions index{};
-  ObjectStorageOptions storage{};  ///< for s3:// and hf:// paths
+  ObjectStorageOptions storage{};  ///< for s3://, hf:// and https:// paths
 };
 
 template <class Visitor>

@@ -1,9 +1,9 @@
-// storage/object_storage: options for reading objects, at paths of the form s3://bucket/key, and files of the Hugging Face
-// Hub, hf://datasets/owner/name@revision/path.
+// storage/object_storage: options for reading objects, at paths of the form s3://bucket/key, files of the Hugging Face Hub,
+// hf://datasets/owner/name@revision/path, and files of web servers, https://host/path?query.
 //
 // If the AWS tools or huggingface_hub are configured, none of this is needed: defaults come from the same variables and files.
-// Options that are of S3 alone are refused for hf:// paths: endpoint, region, profile, requester_pays and path_style. Where
-// PrepareOptions has them for its output, s3://bucket/prefix, an input of hf:// is read without them.
+// Options that are of S3 alone are refused for hf:// and https:// paths: endpoint, region, profile, requester_pays and
+// path_style. Where PrepareOptions has them for its output, s3://bucket/prefix, such an input is read without them.
 #pragma once
 
 #include <chrono>
@@ -55,7 +55,7 @@ struct ObjectStorageOptions {
   /// credentials. Empty: $AWS_PROFILE, else default.
   std::string profile{};
   /// True: requests are not signed, for public buckets. False: credentials are looked for as docs/storage.md
-  /// says; where there are none, requests are not signed either. For hf:// paths: whether requests go without a token.
+  /// says; where there are none, requests are not signed either. For hf:// paths: whether requests go without a token; for https:// paths without a login of ~/.netrc.
   bool anonymous = false;
   /// Whether the requests of these credentials are billed to their account, which buckets that are "requester pays"
   /// ask for. False: as $AWS_REQUEST_PAYER says, which is "requester" or empty.
@@ -87,7 +87,7 @@ void visit_fields(Visitor& visit, ObjectStorageOptions& options) {
   visit.later("requester_pays", options.requester_pays);
 }
 
-/// Whether this build of the library reads and writes s3:// paths and reads hf:// paths; false in a build without libcurl.
+/// Whether this build of the library reads and writes s3:// paths, and reads hf:// and https:// paths; false without libcurl.
 [[nodiscard]] bool has_object_storage() noexcept;
 
 }  // namespace penstock

@@ -105,12 +105,14 @@ void write_record(const JpegKey& key, const JpegIndex& index, const Write& write
 }
 
 void require_on_disk(const std::filesystem::path& file) {
-  // With one slash it is what pathlib makes of s3://bucket.
-  if (file.string().starts_with("s3:") || file.string().starts_with("hf:"))
+  // With one slash it is what pathlib makes of s3://bucket. A query may be a signature.
+  const std::string path = file.string();
+  if (path.starts_with("s3:") || path.starts_with("hf:") || path.starts_with("https:") ||
+      path.starts_with("http:"))
     throw Error(
         fmt::format("{}: this reads and writes files on a disk: load_jpeg_index() reads a bucket, "
                     "and to_bytes() is what to write there",
-                    file.string()));
+                    path.starts_with("http") ? path.substr(0, path.find('?')) : path));
 }
 
 }  // namespace

@@ -80,9 +80,11 @@ SourcePtr source::arrays(std::vector<ArrayField> fields) {
   std::vector<source::Rows> rows;
   for (const ArrayField& field : fields) {
     if (const std::string path = field.path.string();
-        path.starts_with("s3:/") || path.starts_with("hf:/")) {
+        path.starts_with("s3:/") || path.starts_with("hf:/") || path.starts_with("https:/") ||
+        path.starts_with("http:/")) {
       throw std::invalid_argument(
-          fmt::format("{}: arrays are mapped, from local files only; copy it to a disk", path));
+          fmt::format("{}: arrays are mapped, from local files only; copy it to a disk",
+                      path.substr(0, path.find('?'))));
     }
     storage::MappedFile file = storage::map_file(field.path);
     rows.push_back(source::is_npy(file.bytes) ? npy_rows(field, std::move(file))

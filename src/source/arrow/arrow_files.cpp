@@ -111,7 +111,7 @@ ArrowFiles find_arrow_files(const ShardPaths& paths) {
       throw std::invalid_argument(fmt::format(
           "{}: Arrow files are mapped, from local disks only; copy it to one, or write it as "
           "Parquet, which parquet() reads from buckets",
-          path));
+          storage::split_web_url(path).plain));
   if (paths.as_given().empty())
     throw std::invalid_argument("no files given; expected a path, a folder or a pattern");
   const storage::Storage storage{ObjectStorageOptions{}};

@@ -23,6 +23,7 @@
 #include "src/source/folder/label_texts.hpp"
 #include "src/source/folder/labels.hpp"
 #include "src/source/folder/listing.hpp"
+#include "src/source/stem.hpp"
 #include "src/storage/local/file.hpp"
 #include "src/storage/storage.hpp"
 
@@ -177,7 +178,13 @@ class ImageFolder final : public Source {
     std::vector<std::string> paths;
     paths.reserve(size());
     for (std::uint64_t number = 0; number < size(); ++number) paths.push_back(files_.path(number));
-    return source::describe_files(std::move(paths), std::move(options));
+    if (!storage::is_web_url(root_)) return source::describe_files(std::move(paths), options);
+    // The queries of URLs may be signatures, which a text for people does not have.
+    std::string text = source::describe_files(paths, options).text;
+    for (std::string& path : paths) path = storage_->path_of(root_ + path).substr(root_.size());
+    Description description = source::describe_files(std::move(paths), std::move(options));
+    description.text = std::move(text);
+    return description;
   }
 
   ObjectStorageOptions storage_options_;  // of a list
@@ -305,16 +312,29 @@ SourcePtr source::files(const std::vector<std::string>& paths, FilesOptions opti
   };
   require_no_zero(root);
   std::ranges::for_each(paths, require_no_zero);
+  const auto shown = [](std::string_view path) {
+    return core::printable(std::string(storage::split_web_url(path).plain), 100);
+  };
+  auto storage = std::make_shared<const storage::Storage>(options.storage);
   std::vector<std::string> whole;
   std::vector<std::string_view> relative;
   if (!root.empty()) {
     storage::require_readable_scheme(root);
+    if (!storage::split_web_url(root).query.empty())
+      refuse(fmt::format("the option root, {}, has a '?': give what is behind it with each path",
+                         shown(root)));
     if (!storage::is_object_url(root)) root = std::filesystem::absolute(root).string();
     for (const std::string& path : paths)
       if (path.starts_with('/') || storage::is_object_url(path))
-        refuse(fmt::format("with a root the paths are relative to it, found '{}'",
-                           core::printable(path, 100)));
-    relative.assign(paths.begin(), paths.end());
+        refuse(fmt::format("with a root the paths are relative to it, found '{}'", shown(path)));
+    if (storage::is_web_url(root)) {
+      const std::string folder = source::path_below(root, "");
+      for (const std::string& path : paths) whole.push_back(storage->name_of(folder + path));
+      for (const std::string& path : whole)
+        relative.push_back(std::string_view(path).substr(folder.size()));
+    } else {
+      relative.assign(paths.begin(), paths.end());
+    }
   } else {
     const std::string here = std::filesystem::current_path().string() + '/';
     const auto scheme_of = [](const std::string& path) {
@@ -330,17 +350,15 @@ SourcePtr source::files(const std::vector<std::string>& paths, FilesOptions opti
         refuse(
             fmt::format("all paths are {} or none is, found '{}' and '{}': make two data "
                         "sets, and concatenate() them",
-                        scheme.empty() ? other : scheme, core::printable(paths.front(), 100),
-                        core::printable(path, 100)));
+                        scheme.empty() ? other : scheme, shown(paths.front()), shown(path)));
       const bool is_whole = is_remote || path.empty() || path.starts_with('/');
-      whole.push_back(is_whole ? path : here + path);
+      whole.push_back(is_whole ? storage->name_of(path) : here + path);
     }
     root = common_folder(whole);
     for (const std::string& path : whole)
       relative.push_back(std::string_view(path).substr(root.size()));
   }
   Labels labels = labels_of(relative, std::move(options.labels), std::move(options.classes));
-  auto storage = std::make_shared<const storage::Storage>(options.storage);
   return std::make_shared<ImageFolder>(std::move(root), std::move(storage), FileList(relative),
                                        std::move(labels), std::move(options.field),
                                        options.max_file_bytes, std::move(options.storage));
@@ -359,7 +377,9 @@ SourcePtr source::described_image_folder(const std::filesystem::path& root,
   }
   storage::require_readable_scheme(root.string());
   const std::filesystem::path absolute =
-      storage::is_object_url(root.native()) ? root : std::filesystem::absolute(root);
+      storage::is_object_url(root.native())
+          ? std::filesystem::path(storage::split_web_url(root.native()).plain)
+          : std::filesystem::absolute(root);
   auto storage = std::make_shared<const storage::Storage>(options.storage);
   check_classes(options.classes);
   source::FileList files = source::list_files(absolute,

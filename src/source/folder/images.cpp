@@ -171,7 +171,8 @@ ImageForm form_at(const std::filesystem::path& path, const ObjectStorageOptions&
   const std::string name = path.string();
   std::error_code error;
   const bool is_object = storage::is_object_url(name);
-  if (const ImageForm named = form_of_name(source::name_of_pattern(name));
+  if (const ImageForm named =
+          form_of_name(source::name_of_pattern(storage::split_web_url(name).plain));
       is_object ? named != ImageForm::folder : !fs::is_directory(path, error))
     return named;
   if (is_object) return form_of_objects(name, storage, form);
@@ -194,7 +195,7 @@ void refuse_options(const std::filesystem::path& path, const ImageFolderOptions&
     throw std::invalid_argument(fmt::format(
         "the option {} is for a folder of image files, and {} has shards; leave it out, or "
         "give the fields of the records to webdataset, tfrecord, parquet, arrow or mds",
-        changed.front().name, path.string()));
+        changed.front().name, storage::split_web_url(path.native()).plain));
 }
 
 }  // namespace

@@ -271,7 +271,9 @@ SourcePtr files_of(TableKeys keys, const std::string& root, const ImagesFromOpti
     while (path.starts_with("./"))
       path.erase(0, std::min(path.find_first_not_of('/', 1), path.size()));
     if (path.empty()) keys.fail(keys.places[row], missing("path", options.path, "empty"));
-    if (!path.ends_with(options.ending)) path += options.ending;
+    const storage::WebUrl url = storage::split_web_url(path);
+    if (!url.plain.ends_with(options.ending))
+      path = fmt::format("{}{}{}", url.plain, options.ending, url.query);
     storage::require_readable_scheme(path);
     all_relative &= !path.starts_with('/') && !storage::is_object_url(path);
   }
@@ -309,7 +311,7 @@ OpenTable open_table_of(const std::string& table, const ObjectStorageOptions& st
   const auto arrow = [=](std::vector<TableColumn> columns) {
     return source::arrow(table, {.columns = std::move(columns)});
   };
-  const std::string name = source::name_of_pattern(table);
+  const std::string name = source::name_of_pattern(storage::split_web_url(table).plain);
   if (source::is_parquet_name(name)) return parquet;
   if (source::is_arrow_name(name)) return arrow;
   const std::string lower = core::lower_case(name);
@@ -324,7 +326,8 @@ OpenTable open_table_of(const std::string& table, const ObjectStorageOptions& st
       return arrow;
     default:
       throw Error(fmt::format(
-          "images_from: expected a table, a CSV file or Parquet or Arrow files, found {}", table));
+          "images_from: expected a table, a CSV file or Parquet or Arrow files, found {}",
+          storage::split_web_url(table).plain));
   }
 }
 
@@ -332,8 +335,9 @@ OpenTable open_table_of(const std::string& table, const ObjectStorageOptions& st
 std::string folder_of_table(const std::string& table) {
   std::error_code error;
   if (storage::is_object_url(table)) {
-    const bool is_file = source::name_of_pattern(table).find('.') != std::string::npos;
-    return is_file ? table.substr(0, table.rfind('/')) : table;
+    const std::string plain(storage::split_web_url(table).plain);
+    const bool is_file = source::name_of_pattern(plain).find('.') != std::string::npos;
+    return is_file ? plain.substr(0, plain.rfind('/')) : plain;
   }
   const std::filesystem::path whole = std::filesystem::absolute(table);
   return (std::filesystem::is_directory(whole, error) ? whole : whole.parent_path()).string();
@@ -354,20 +358,21 @@ SourcePtr source::images_from(const std::filesystem::path& table, ImagesFromOpti
   storage::require_readable_scheme(name);
   Description description = source::describe_images_from(table, options);
   const std::string root = root_of(options, folder_of_table(name));
+  const std::string shown(storage::split_web_url(name).plain);
   OpenTable open = open_table_of(name, options.storage);
   std::string text;
   TableKeys keys;
   if (open) {
     std::vector<TableColumn> columns{{.name = "path", .column = options.path}};
     if (!options.label.empty()) columns.push_back({.name = "label", .column = options.label});
-    keys =
-        keys_of_rows(*open(std::move(columns)), name, "path", options.label.empty() ? "" : "label");
+    keys = keys_of_rows(*open(std::move(columns)), shown, "path",
+                        options.label.empty() ? "" : "label");
   } else {
     text = storage::Storage(options.storage).read_text(name);
     open = [&](std::vector<TableColumn> columns) {
-      return source::csv_rows(text, name, std::move(columns));
+      return source::csv_rows(text, shown, std::move(columns));
     };
-    keys = keys_of_csv(text, name, options);
+    keys = keys_of_csv(text, shown, options);
   }
   SourcePtr made = files_of(std::move(keys), root, options);
   if (!options.columns.empty()) made = source::zip({std::move(made), open(options.columns)});

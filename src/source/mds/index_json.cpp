@@ -357,6 +357,11 @@ MdsIndex open_mds_indexes(std::span<const std::string> folders, const storage::S
   for (const std::string& given : folders) {
     if (given.empty()) throw std::invalid_argument("an empty path: expected a folder");
     storage::require_readable_scheme(given);
+    if (const storage::WebUrl url = storage::split_web_url(given); !url.query.empty())
+      throw std::invalid_argument(fmt::format(
+          "{}: what is behind a '?' is of one file, and a data set has several: give the "
+          "URL of the folder without it, with a login in ~/.netrc where one is needed",
+          url.plain));
     std::string folder = given;
     if (given.ends_with("/" + std::string(kMdsIndexName)) || given == kMdsIndexName)
       folder.resize(given.size() - kMdsIndexName.size());

@@ -46,7 +46,7 @@ void read_mds_index(std::string_view text, const std::string& file, const std::s
 
 /// The index of these folders, or index.json files.
 ///
-/// Errors  std::invalid_argument  no folder, an empty path, or a URL other than s3:// and hf://
+/// Errors  std::invalid_argument  no folder, an empty path, or a URL other than s3://, hf:// and https://
 ///         Error                  an index.json cannot be read, or as read_mds_index(); there is no shard at all
 [[nodiscard]] MdsIndex open_mds_indexes(std::span<const std::string> folders,
                                         const storage::Storage& storage);

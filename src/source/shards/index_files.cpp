@@ -125,7 +125,7 @@ class IndexOpener {
  private:
   void open(std::size_t shard, bool wait) {
     const std::string& path = shards_[shard];
-    ShardStamp stamp = require_shard(path, storage_.stat(path));
+    ShardStamp stamp = require_shard(path, storage_.stat_for_ranges(path));
     std::set<std::string> labels(recipe_.labels.begin(), recipe_.labels.end());
     if (find(shard, stamp, labels)) return;
 

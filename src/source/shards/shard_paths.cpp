@@ -254,6 +254,7 @@ class Finder {
   void add(const std::string& given) {
     if (given.empty()) throw std::invalid_argument("the path of a shard is empty");
     storage::require_readable_scheme(given);
+    if (storage::is_web_url(given)) return add_web_files(given);
     if (storage::is_object_url(given)) return add_objects(given);
     if (exists(given)) return add_existing(given);
     for (const std::string& path : expand_braces(given)) {
@@ -425,6 +426,17 @@ class Finder {
     }
   }
 
+  // Which are not listed: each is named. The query is one for all of them, and no pattern.
+  void add_web_files(const std::string& given) {
+    const storage::WebUrl url = storage::split_web_url(given);
+    for (const std::string& plain : expand_braces(url.plain)) {
+      const storage::ObjectName name = storage::parse_object_url(plain);
+      if (name.key.find('*') != name.key.npos || name.folder_prefix() == name.key)
+        storage_.objects(name).list(name, false, [](const auto&) { return true; });
+      add_file(storage_.name_of(plain + std::string(url.query)));
+    }
+  }
+
   void add_object_folder(const std::string& url) {
     storage::ObjectName folder = storage::parse_object_url(url);
     const storage::ObjectName given = folder;
@@ -518,7 +530,7 @@ FoundShards find_shards(const ShardPaths& paths,
       throw std::invalid_argument(
           fmt::format("{}: ** is no pattern here: write a * for each folder, as in 'data/*/*.tar', "
                       "or give a list of paths",
-                      given));
+                      storage::split_web_url(given).plain));
     finder.add(given);
   }
   return finder.result();

@@ -31,7 +31,7 @@ struct FoundShards {
 ///
 /// An object that is named, or that braces stand for, is not looked for: it is when it is opened.
 ///
-/// Errors  std::invalid_argument  nothing given, an empty path, or a URL other than s3://
+/// Errors  std::invalid_argument  nothing given, an empty path, or a URL other than s3://, hf:// and https://
 ///         Error                  a path or pattern leads to no file, or a folder cannot be listed, or has files of several
 ///                                splits, or lacks some of those that its files' names count
 [[nodiscard]] FoundShards find_shards(const ShardPaths& paths,

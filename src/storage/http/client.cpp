@@ -189,6 +189,11 @@ class HttpClient::Handle {
     set(CURLOPT_XFERINFODATA, &place.transfer);
     set(CURLOPT_NOPROGRESS, 0L);
     if (request.bypass_proxy) set(CURLOPT_NOPROXY, "*");
+    if (request.uses_netrc) {
+      set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
+      if (const char* const netrc = std::getenv("NETRC"); netrc != nullptr && *netrc != '\0')
+        set(CURLOPT_NETRC_FILE, netrc);
+    }
     if (request.method == "HEAD") set(CURLOPT_NOBODY, 1L);
     if (request.method == "PUT" || request.method == "POST") {
       set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));

@@ -23,7 +23,9 @@ struct HttpRequest {
   std::string url;
   std::vector<std::string> headers;  ///< "name: value"
   bool bypass_proxy = false;         ///< for addresses that only this machine has
-  std::string_view body{};           ///< of PUT and POST; the caller's until the answer is there
+  bool uses_netrc =
+      false;  ///< with the name and password of ~/.netrc, or $NETRC, for the URL's host
+  std::string_view body{};  ///< of PUT and POST; the caller's until the answer is there
   /// How long without a byte; none: the client's.
   std::optional<std::chrono::milliseconds> idle{};
 };

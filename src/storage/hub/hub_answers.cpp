@@ -9,7 +9,6 @@
 
 #include "src/core/printable.hpp"
 #include "src/storage/http/byte_range.hpp"
-#include "src/storage/http/endpoint.hpp"
 
 namespace penstock::storage {
 
@@ -125,28 +124,6 @@ HubRefusal hub_refusal_of(const HttpResponse& response, const HubToken& token) {
   // As a whole: of a token that is cut off, the rest would not be recognised.
   refusal.message = core::printable(token.removed_from(std::move(refusal.message)), kMostShown);
   return refusal;
-}
-
-std::string redirected_url(std::string_view url, std::string_view location) {
-  const bool is_plain = !location.empty() && std::ranges::all_of(location, [](char c) {
-    return static_cast<unsigned char>(c) > ' ' && c != 0x7f && c != '\\';
-  });
-  if (!is_plain) return {};
-  location = location.substr(0, location.find('#'));
-  std::string next;
-  if (location.starts_with("//")) {
-    next = fmt::format("{}{}", url.substr(0, url.find("//")), location);
-  } else if (location.starts_with('/')) {
-    next =
-        fmt::format("{}{}", url.substr(0, url.find_first_of("/?#", url.find("://") + 3)), location);
-  } else {
-    next = location;
-  }
-  return origin_of(next).empty() ? std::string() : next;
-}
-
-bool is_weaker(std::string_view from, std::string_view to) {
-  return origin_of(from).starts_with("https:") && origin_of(to).starts_with("http:");
 }
 
 }  // namespace penstock::storage

@@ -31,10 +31,4 @@ struct HubRefusal {
 };
 [[nodiscard]] HubRefusal hub_refusal_of(const HttpResponse& response, const HubToken& token);
 
-/// The URL that an answer at `url` leads to by its header Location; empty where it is none.
-[[nodiscard]] std::string redirected_url(std::string_view url, std::string_view location);
-
-/// Whether a redirect from one URL to the other leads from https to http.
-[[nodiscard]] bool is_weaker(std::string_view from, std::string_view to);
-
 }  // namespace penstock::storage

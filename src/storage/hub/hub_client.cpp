@@ -8,15 +8,11 @@
 #include "src/core/interruption.hpp"
 #include "src/core/version.hpp"
 #include "src/storage/http/endpoint.hpp"
-#include "src/storage/hub/hub_answers.hpp"
+#include "src/storage/http/redirects.hpp"
 
 namespace penstock::storage {
 
 namespace {
-
-bool is_redirect(long status) noexcept {
-  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
 
 void note_file(const HttpResponse& response, HubReply& reply) {
   if (reply.commit.empty()) reply.commit = response.header("x-repo-commit");
@@ -57,46 +53,34 @@ Result<HubReply> HubClient::read(std::string url, const std::string& file, const
 
 Result<HubReply> HubClient::follow(HttpRequest request, const std::string& file,
                                    const Send& send) const {
-  constexpr int kMostRedirects = 5;
-  const std::vector<std::string> headers = std::move(request.headers);
-  HubReply reply{.url = std::move(request.url)};
-  for (int redirects = 0;; ++redirects) {
-    reply.is_own = origin_of(reply.url) == origin_;
-    request.url = reply.url;
-    request.headers = headers;
-    request.headers.push_back(fmt::format("user-agent: penstock/{}", core::version()));
+  HubReply reply;
+  const auto send_hop = [&](const HttpRequest& hop) -> Result<HttpResponse> {
+    reply.is_own = origin_of(hop.url) == origin_;
+    HttpRequest own = hop;
+    own.headers.push_back(fmt::format("user-agent: penstock/{}", core::version()));
     if (reply.is_own) {
       limit_.wait();
-      if (token_.is_given()) request.headers.push_back(token_.header());
+      if (token_.is_given()) own.headers.push_back(token_.header());
     }
-    Result<HttpResponse> response = send(request, reply.is_own);
+    Result<HttpResponse> response = send(own, reply.is_own);
     if (!response) {
       Fault fault = std::move(response.fault());
       if (fault.reason != core::Interruption::kReason)
-        fault.reason = fmt::format("cannot reach {}: {}", reply.is_own ? endpoint_ : reply.server(),
-                                   fault.reason);
-      fault.file = file;
+        fault.reason = fmt::format("cannot reach {}: {}",
+                                   reply.is_own ? endpoint_ : origin_of(hop.url), fault.reason);
       return fault;
     }
     if (reply.is_own) {
       limit_.note(*response);
       note_file(*response, reply);
     }
-    if (!is_redirect(response->status)) {
-      reply.response = std::move(*response);
-      return reply;
-    }
-    std::string next = redirected_url(reply.url, response->header("location"));
-    const bool leaves_https = is_weaker(reply.url, next);
-    if (next.empty() || leaves_https || redirects == kMostRedirects)
-      return Fault{.reason = fmt::format(
-                       "{} answered with a redirect {}", reply.server(),
-                       next.empty()   ? "to no URL"
-                       : leaves_https ? "from https to http, which is not followed"
-                                      : fmt::format("again, after {} of them", kMostRedirects)),
-                   .file = file};
-    reply.url = std::move(next);
-  }
+    return response;
+  };
+  Result<HttpReply> last = follow_redirects(std::move(request), file, send_hop);
+  if (!last) return std::move(last.fault());
+  reply.response = std::move(last->response);
+  reply.url = std::move(last->url);
+  return reply;
 }
 
 }  // namespace penstock::storage

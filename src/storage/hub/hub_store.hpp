@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "src/storage/http/environment.hpp"
+#include "src/storage/http/redirect_links.hpp"
 #include "src/storage/hub/hub_client.hpp"
 #include "src/storage/hub/hub_folders.hpp"
-#include "src/storage/hub/hub_links.hpp"
 #include "src/storage/object_store.hpp"
 
 namespace penstock::storage {
@@ -66,7 +66,7 @@ class HubStore final : public ObjectStore {
   mutable std::map<std::string, std::string, std::less<>> commits_;  // by bucket
   mutable std::mutex looking_;  // one thread lists a folder, and the others find what it found
   mutable HubFolders folders_;
-  mutable HubLinks links_;
+  mutable RedirectLinks links_;
 };
 
 }  // namespace penstock::storage

@@ -21,6 +21,9 @@ WritableObjectStorePtr open_object_store(const ObjectStorageOptions&) {
   refuse("neither reads nor writes s3://");
 }
 ObjectStorePtr open_hub_store(const ObjectStorageOptions&) { refuse("does not read hf://"); }
+ObjectStorePtr open_web_store(const ObjectStorageOptions&, std::shared_ptr<const WebQueries>) {
+  refuse("does not read https://");
+}
 }  // namespace storage
 
 bool has_object_storage() noexcept { return false; }

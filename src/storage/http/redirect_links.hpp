@@ -1,4 +1,4 @@
-// storage/hub/hub_links: where the Hub's redirects led, so that a read of a file costs one request.
+// storage/http/redirect_links: where redirects led, so that a read of a file costs one request.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace penstock::storage {
 
-/// The signed URLs of files on the servers that keep them. They expire after about an hour; the server then refuses them,
-/// and the file's URL is asked for again. The oldest are forgotten where there are many.
+/// The URLs of files on the servers that keep them, which are mostly signed. They expire, the Hub's after about an hour; the
+/// server then refuses them, and the file's own URL is asked for again. The oldest are forgotten where there are many.
 ///
 /// Threads  any number at once.
-class HubLinks {
+class RedirectLinks {
  public:
   static constexpr std::size_t kMostLinks = 4096;
 

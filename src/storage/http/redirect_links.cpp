@@ -1,16 +1,16 @@
-#include "src/storage/hub/hub_links.hpp"
+#include "src/storage/http/redirect_links.hpp"
 
 #include <utility>
 
 namespace penstock::storage {
 
-std::string HubLinks::find(const std::string& file) const {
+std::string RedirectLinks::find(const std::string& file) const {
   const std::lock_guard lock(mutex_);
   const auto found = urls_.find(file);
   return found == urls_.end() ? std::string() : found->second;
 }
 
-void HubLinks::keep(const std::string& file, std::string url) {
+void RedirectLinks::keep(const std::string& file, std::string url) {
   const std::lock_guard lock(mutex_);
   const auto [place, is_new] = urls_.try_emplace(file);
   place->second = std::move(url);
@@ -21,7 +21,7 @@ void HubLinks::keep(const std::string& file, std::string url) {
   files_.pop_front();
 }
 
-void HubLinks::forget(const std::string& file, const std::string& url) {
+void RedirectLinks::forget(const std::string& file, const std::string& url) {
   const std::lock_guard lock(mutex_);
   const auto found = urls_.find(file);
   if (found != urls_.end() && found->second == url) found->second.clear();  // keeps its turn
