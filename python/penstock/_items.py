@@ -23,7 +23,7 @@ def describe(data: Any, fields: Any, names: Sequence[str] | None) -> tuple[int, 
             f"Dataset(data): the items of this {kind} are its columns: memory({{name: column}}) takes columns, parquet(path) reads "
             "them in a file, and Dataset(list_of_dicts) takes rows"
         )
-    if hasattr(data, "iloc"):
+    if hasattr(data, "iloc") and list(getattr(data, "index", ())) != list(range(len(data))):
         raise TypeError(
             f"Dataset(data): this {kind} goes by its labels, and not by position: Dataset({kind.lower()}.tolist()) takes its "
             "values, and memory({'x': data.to_numpy()}) takes numbers"

@@ -270,6 +270,7 @@ def _files_below(folder: Path) -> list[Path]:
     found: list[Path] = []
     hidden: list[Path] = []
     others: list[Path] = []
+    circles: list[Path] = []
 
     def fail(error: OSError) -> None:
         raise Error(f"tokenize: {error.filename} cannot be read: {error.strerror}") from error
@@ -278,14 +279,18 @@ def _files_below(folder: Path) -> list[Path]:
         where = Path(parent)
         within = [above for above in where.parents if folder in (above, *above.parents)]
         if os.path.islink(parent) and any(os.path.samefile(parent, above) for above in within):
-            raise Error(f"tokenize: {parent} links to a folder that it lies in; remove the link")
+            circles.append(where)
+            folders.clear()
+            continue
+        hidden += [where / name for name in folders if name.startswith(".")]
         folders[:] = [name for name in folders if not name.startswith(".")]
         for file in (where / name for name in names if (where / name).is_file()):
             if _ending(file) not in ENDINGS:
                 others += [] if file.name.startswith(".") else [file]
             else:
                 (hidden if file.name.startswith(".") else found).append(file)
-    for left, why in ((hidden, "as their names begin with a point"), (others, f"as they do not end in {', '.join(ENDINGS)}, or these and .gz")):
+    circle = (circles, "as they link to a folder that they lie in")
+    for left, why in (circle, (hidden, "as their names begin with a point"), (others, f"as they do not end in {', '.join(ENDINGS)}, or these and .gz")):
         if left:
             more = f" and {len(left) - 1} more" if len(left) > 1 else ""
             warnings.warn(f"tokenize: left out of {folder}, {why}: {min(left).relative_to(folder)}{more}", stacklevel=6)

@@ -76,14 +76,18 @@ nb::object torch_bf16(nb::handle value) {
   return bits.attr("numpy")().attr("view")(numpy_dtype(DType::bf16));
 }
 
+// None is masked where numpy.ma was not imported, which takes long, and the GIL may change hands meanwhile.
 void require_unmasked(nb::handle value, const std::string& field) {
-  static PyObject* plain = nb::object(numpy().attr("ndarray")).release().ptr();
-  static PyObject* masked = nb::object(numpy().attr("ma").attr("MaskedArray")).release().ptr();
-  const nb::handle type = value.type();
-  if (type.ptr() == plain || PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
-                                              reinterpret_cast<PyTypeObject*>(masked)) == 0)
+  const nb::object name = nb::steal(PyUnicode_InternFromString("numpy.ma"));
+  const nb::object ma = nb::steal(PyImport_GetModule(name.ptr()));
+  if (!ma.is_valid()) {
+    PyErr_Clear();
     return;
-  if (is_true(numpy().attr("ma").attr("is_masked")(value)))
+  }
+  const nb::object type =
+      nb::getattr(ma, "MaskedArray", nb::none());  // another thread may import it
+  if (type.is_none() || !nb::isinstance(value, type)) return;
+  if (is_true(ma.attr("is_masked")(value)))
     throw std::invalid_argument("field '" + field +
                                 "': some values are masked, and their memory is not what they "
                                 "stand for: give filled(...) of it, and the mask as another field");

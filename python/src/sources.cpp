@@ -164,10 +164,13 @@ struct PythonValue<PathList> {
   /// Errors  nb::type_error  something else
   static PathList value(nb::handle given, const char*) {
     std::string path;
-    if (take(given, path))
-      throw nb::type_error(("files takes a list of paths, found " + repr_of(given) +
-                            ": a folder is image_folder(path)")
-                               .c_str());
+    if (take(given, path))  // a URL is shown without its signature
+      throw nb::type_error(
+          ("files takes a list of paths, found " +
+           (path.find("://") == path.npos ? repr_of(given)
+                                          : "'" + path.substr(0, path.find('?')) + "'") +
+           ": a folder is image_folder(path)")
+              .c_str());
     PathList list;
     for (const nb::handle one : list_of_items(given, "a list of paths")) {
       if (!take(one, path))

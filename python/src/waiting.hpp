@@ -124,12 +124,18 @@ class PythonProgress {
       const std::lock_guard lock(mutex_);
       told.swap(untold_);
     }
-    for (const Progress& progress : told) {
-      const nb::object own = nb::module_::import_("penstock._progress")
-                                 .attr("tell")(text(progress.what), text(progress.unit),
-                                               progress.done, progress.total, progress.has_ended);
-      if (!nb::cast<bool>(own) && line_) line_(progress);
-    }
+    for (std::size_t k = 0; k < told.size(); ++k) try {
+        const Progress& progress = told[k];
+        const nb::object own = nb::module_::import_("penstock._progress")
+                                   .attr("tell")(text(progress.what), text(progress.unit),
+                                                 progress.done, progress.total, progress.has_ended);
+        if (!nb::cast<bool>(own) && line_) line_(progress);
+      } catch (...) {  // the ends among the rest are told behind the error
+        const std::lock_guard lock(mutex_);
+        untold_.insert(untold_.begin(), told.begin() + static_cast<std::ptrdiff_t>(k) + 1,
+                       told.end());
+        throw;
+      }
   }
   /// The same behind an error: that the work has ended. What that raises is dropped.
   void tell_end() noexcept {

@@ -284,6 +284,16 @@ def test_masked_values_are_no_numbers(dtype: str):
         next(iter(mapped.batch(1).loader()))
 
 
+def test_no_thread_waits_for_a_module_of_numpy() -> None:
+    """numpy.ma is imported when it is asked for first: a thread that did that, and gave up the GIL, would hold up the others."""
+    program = (
+        "import penstock as ps, numpy as np\n"
+        "plan = ps.Dataset(list(range(400))).map(lambda item: {'x': np.full(3, item)}, inputs=['item'], outputs={'x': ('i64', (3,))}, name='f')\n"
+        "print(sum(len(step.samples) for step in plan.batch(8).loader(threads=8)))\n"
+    )
+    assert run_python(program).stdout.strip() == "400"
+
+
 def test_what_a_thread_keeps_stays_until_it_ends():
     made = []
 

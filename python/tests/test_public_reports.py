@@ -294,7 +294,10 @@ def test_integers_that_are_written_as_texts_are_no_names(tmp_path: pathlib.Path)
 def test_a_series_of_pandas_goes_by_its_labels() -> None:
     class Series(list):  # type: ignore[type-arg]
         iloc = None
+        index = (0, 1)  # type: ignore[assignment]
 
+    assert len(ps.Dataset(Series([1, 2]))) == 2
+    Series.index = (1, 0)  # type: ignore[assignment]
     with pytest.raises(TypeError, match="goes by its labels, and not by position"):
         ps.Dataset(Series([1, 2]))
 

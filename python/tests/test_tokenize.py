@@ -75,7 +75,7 @@ def test_all_kinds_of_files_in_their_order(tmp_path):
         summary = tokenize([folder, extra], tmp_path / "out" / "train", "byte_tokens:encode", end=300, workers=2)
     said = [str(one.message) for one in warned]
     assert len(said) == 2 and all(one.filename == __file__ for one in warned)
-    assert said[0] == f"tokenize: left out of {folder}, as their names begin with a point: ._c.txt"
+    assert said[0] == f"tokenize: left out of {folder}, as their names begin with a point: ._c.txt and 1 more"
     assert "as they do not end in .jsonl" in said[1] and said[1].endswith(": notes.pdf and 1 more")
     expected = [[*text.encode(), 300] for text in (TEXTS[4], "", *TEXTS[:4], *TEXTS[5:7])]
     assert texts_of(tmp_path / "out" / "train") == expected
@@ -83,7 +83,7 @@ def test_all_kinds_of_files_in_their_order(tmp_path):
     assert sorted(os.listdir(tmp_path / "out")) == ["train.bin", "train.idx"]
 
 
-def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
+def test_links_to_folders_are_followed_and_circles_left_out(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     write_lines(tmp_path / "elsewhere" / "a.jsonl", TEXTS[:3])
     folder = tmp_path / "texts"
@@ -93,9 +93,9 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
     (folder / "same").symlink_to(tmp_path / "elsewhere")  # twice is what its links say
     summary = tokenize(folder, tmp_path / "train", "byte_tokens:encode", workers=1)
     assert summary.documents == 7
-    (folder / "above").symlink_to(tmp_path)
-    with pytest.raises(ps.Error, match="links to a folder that it lies in"):
-        tokenize(folder, tmp_path / "train", "byte_tokens:encode", workers=1)
+    (folder / "latest").symlink_to(".")
+    with pytest.warns(UserWarning, match="as they link to a folder that they lie in: latest"):
+        assert tokenize(folder, tmp_path / "train", "byte_tokens:encode", workers=1).documents == 7
 
 
 @pytest.mark.parametrize("piece", [1, 40, 1000])

@@ -256,3 +256,23 @@ def test_names_as_they_stand_in_urls(web, files):
         ps.images(f"{web.url}/photos")
     with pytest.raises(ValueError, match="did you mean https://host/a"):
         ps.webdataset(Path("https://host/a.tar"))
+
+
+def test_files_of_several_servers_travel(web, files):
+    names = names_in(files)
+    other = web.url.replace("127.0.0.1", "localhost")
+    data = ps.files([f"{(web.url, other)[i % 2]}/{name}" for i, name in enumerate(names)])
+    wanted = digest_of(plan_of(ps.files([files / name for name in names])))
+    assert digest_of(plan_of(data)) == wanted
+    assert digest_of(ps.Dataset.from_json(plan_of(data).to_json())) == wanted
+
+
+def test_where_a_server_has_no_versions_sizes_are_compared(web, files):
+    bodies = [b"first", b"first", b"longer"]
+    web.instead = lambda request: Answer(200, bodies[0])
+    loader = ps.files([f"{web.url}/a.jpg"]).map(ps.pad("image", 8)).batch(1).repeat(3).loader(threads=1, io_threads=0)
+    for body in bodies[:2]:
+        assert bytes(next(loader)["image"].numpy()[0]).rstrip(b"\0") == body
+    bodies.reverse()
+    with pytest.raises(ps.DataError, match="was changed after it had been read first"):
+        list(loader)

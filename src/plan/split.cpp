@@ -200,8 +200,9 @@ void require_no_copies(const Plan& plan) {
   std::vector<std::size_t> same(branches.size());  // the first branch that has this one's samples
   for (std::size_t i = 0; i < branches.size(); ++i) {
     const Source& source = *branches[i].source;
-    const std::string key = source.description()
-                                ? source.fingerprint()
+    // Fingerprints leave out where the data lies.
+    const std::string key = source.size() > 0 && source.description()
+                                ? source.fingerprint() + '\0' + source.location(0)
                                 : fmt::format("{}", static_cast<const void*>(&source));
     same[i] = known.emplace(key, i).first->second;
   }

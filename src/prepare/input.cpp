@@ -143,9 +143,10 @@ std::vector<Notice> Input::notices() const {
   }
   if (images > source_->size())
     notices.push_back(
-        {.text = fmt::format("{}: left out {} images of samples that have several of .jpg, .jpeg, "
-                             ".png and .webp: the first of these is copied",
-                             path_, images - source_->size()),
+        {.text = fmt::format(
+             "{}: left out at least {} images of samples that have several of .jpg, .jpeg, "
+             ".png and .webp: the first of these is copied",
+             path_, images - source_->size()),
          .is_warning = true});
   if (!unnamed.empty())
     notices.push_back({.text = fmt::format("{}: left out members: {}; to copy them, name them in "

@@ -6,7 +6,9 @@ Result<void> CachedStore::read(const ObjectName& name, const FileStamp& stamp, s
                                std::span<std::byte> into) const {
   std::vector<ByteSpan> missing{{offset, offset + into.size()}};
   std::optional<CachedObject> object;
-  if (cache_ && !into.empty()) {
+  // Of a file of a web server without a version, nothing tells it from the next one of its size.
+  const bool may_keep = name.service != ObjectService::web || stamp.version != 0;
+  if (cache_ && may_keep && !into.empty()) {
     object.emplace(name.url(), stamp);
     missing = cache_->find(*object, offset, into);
     if (missing.empty()) {

@@ -126,25 +126,31 @@ class RangeListing::Ranges {
     const core::Interruption interruption(end_.get_token());
     std::unique_lock lock(mutex_);
     while (!has_failed_) {
-      Range* const range = std::exchange(to_begin_, nullptr);
-      if (Range* const next = range != nullptr ? range : cut_widest()) {
-        ++busy_;
-        try {
-          list(*next, lock);
-        } catch (...) {
-          if (!lock.owns_lock()) lock.lock();
-          if (!error_) error_ = std::current_exception();
-          fail();
-        }
-        --busy_;
+      bool has_listed = false;
+      ++busy_;
+      try {
+        Range* range = std::exchange(to_begin_, nullptr);
+        if (range == nullptr) range = cut_widest();
+        has_listed = range != nullptr;
+        if (has_listed) list(*range, lock);
+      } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        if (!error_) error_ = std::current_exception();
+        fail();
+      }
+      --busy_;
+      if (has_listed) {
         changed_.notify_all();
-      } else if (busy_ == 0) {
+      } else if (has_failed_ || busy_ == 0) {
         return;
       } else {
         changed_.wait(lock);
       }
     }
   }
+
+  // All are held until the ranges have met: of more, a list in order is told one by one.
+  static constexpr std::uint64_t kMostHeld = 20'000'000;
 
   void fail() {
     has_failed_ = true;
@@ -205,6 +211,7 @@ class RangeListing::Ranges {
       if (empty_pages == kMostEmptyPages) return fail();
       changed_.notify_one();
       told_ += count;
+      if (told_ > kMostHeld) return fail();
       lock.unlock();
       list_.progress_.add(count);
       lock.lock();

@@ -36,6 +36,13 @@ ObjectName parse_web_url(std::string_view url) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
   if (host.empty() || host.find_first_not_of(kOfHosts) != host.npos)
     refuse_web_url(plain.substr(0, slash), "it names no host");
+  // As of "https://user:pass/word@host".
+  const std::size_t bracket = host.rfind(']');
+  const std::size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
+  if (colon != host.npos &&
+      (colon + 1 == host.size() || host.find_first_not_of("0123456789", colon + 1) != host.npos))
+    refuse_web_url(fmt::format("{}***", plain.substr(0, host_at)),
+                   "what is behind the ':' of its host is no port");
   // A fragment is for browsers, and sent to no server.
   if (url.find('#') != url.npos) refuse_web_url(plain, "write a # of a file's name as %23");
   if (std::ranges::any_of(url, [](char c) {

@@ -31,6 +31,8 @@ void add_names(const json& value, const std::string& path, std::set<std::string>
 
 TEST(States, ThePageNamesEveryField) {
   LoaderState state{.plan = R"([{"op": "read"}])", .world = "w", .weights = {{1, {0.5}}}};
+  state.in_last_step_of_pass = true;
+  state.image_libraries = {{.name = "libtiff", .version = "4.5.0"}};
   Fault fault{.reason = "r"};
   fault.sample = {.number = 1, .epoch = 1, .source = 1, .draw = 1};
   state.faults.push_back(fault);
@@ -59,7 +61,9 @@ TEST(States, ThePageNamesEveryField) {
   }
   written.insert("faults.list");
   written.insert("weights");
+  written.insert("image_libraries");
   written.erase("weights[]");
+  written.erase("image_libraries[]");
   written.erase("faults.list[]");
   EXPECT_EQ(told, written);
 }

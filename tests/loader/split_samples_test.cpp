@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/loader/fakes.hpp"
+#include "tests/source/files.hpp"
 
 namespace penstock {
 namespace {
@@ -171,6 +172,15 @@ TEST(Split, WhatDoesNotFitIsRefused) {
   refused(both, {0.5, 0.5}, {}, "have samples in common, such as fake/5, and copies");
   refused(concatenate({Dataset(source::numbers(9)), Dataset(source::numbers(9))}), {0.5, 0.5}, {},
           "have samples in common");
+  // Other data of the same names and sizes.
+  const test::TemporaryFolder first, second;
+  for (const auto* const folder : {&first, &second})
+    for (const char* name : {"a/1.jpg", "b/1.jpg"}) folder->write(name);
+  const auto images = [](const test::TemporaryFolder& folder) {
+    return Dataset(source::image_folder(folder.path()));
+  };
+  EXPECT_EQ(concatenate({images(first), images(second)}).split({0.5, 0.5}).size(), 2U);
+  refused(concatenate({images(first), images(first)}), {0.5, 0.5}, {}, "have samples in common");
   EXPECT_EQ(concatenate({all.take(5), all.skip(5)}).split({0.5, 0.5}).size(), 2U);
   EXPECT_EQ(both.split({0.5, 0.5}, {.group = {0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2}}).size(), 2U);
   refused(all, {0.5, 0.5}, {.by = {1, 2}}, "by has 2 values, and there are 10 samples");

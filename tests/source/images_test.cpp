@@ -94,16 +94,22 @@ TEST(ImageForm, OfAFolderWithFilesOfSeveralKindsIsAnError) {
 }
 
 TEST(ImageForm, OfShardsWithImagesBesideThemIsAnError) {
-  for (const auto& [shard, what, pattern] : {std::tuple("b.tar", "shards", "*.tar"),
-                                             {"b.tfrecord-00000-of-00001", "shards", "*.tfrecord*"},
-                                             {"b.parquet", "tables", "*.parquet"},
-                                             {"b.arrow", "tables", "*.arrow"},
-                                             {"b.mds", "shards", "*.mds"}}) {
+  for (const auto& [shard, what, pattern] :
+       {std::tuple("b.tar", "shards", "*.tar"),
+        {"b.tfrecord-00000-of-00001", "shards", "*.tfrecord-*-of-*"},
+        {"b.parquet", "tables", "*.parquet"},
+        {"b.arrow", "tables", "*.arrow"},
+        {"b-00001-of-00002", "shards", "*-*-of-*"},
+        {"b.tfrec", "shards", "*.tfrec"},
+        {"b.record", "shards", "*.record"},
+        {"b.parq", "tables", "*.parq"}}) {
     const TemporaryFolder folder;
     folder.write(shard, "");
     folder.write(".preview.png", "");
     folder.write("README.md", "");
-    EXPECT_NE(image_form(folder.path()), ImageForm::folder);
+    const ImageForm form = image_form(folder.path());
+    EXPECT_NE(form, ImageForm::folder) << shard;
+    EXPECT_EQ(image_form(folder / pattern), form) << pattern;
     folder.write("2.png", "");
     folder.write("1.png", "");
     EXPECT_THAT([&] { (void)image_form(folder.path()); },
@@ -112,6 +118,18 @@ TEST(ImageForm, OfShardsWithImagesBesideThemIsAnError) {
                                 "pattern for the shards, such as '{}', or call",
                                 folder.path().string(), what, (folder / pattern).string()))));
   }
+}
+
+TEST(ImageForm, OfWhatBelongsTogetherIsNoError) {
+  const TemporaryFolder mds;
+  mds.write("shard.00000.mds", "");
+  mds.write("preview.png", "");
+  EXPECT_EQ(image_form(mds.path()), ImageForm::mds);
+  const TemporaryFolder classes;
+  classes.write("a/1.jpg", "");
+  classes.write("labels.parquet", "");
+  classes.write("labels.feather", "");
+  EXPECT_EQ(image_form(classes.path()), ImageForm::folder);
 }
 
 TEST(ImageForm, AFolderIsWhatItsShardsAre) {

@@ -60,6 +60,10 @@ TEST(WebUrl, WhatIsNoFileOfAServerIsRefusedWithoutItsSecrets) {
       {"https://h ost/a", "no host"},
       {"https://name:secret@h/a", "found 'https://***@h/a'"},
       {"https://secret@h/a", "~/.netrc"},
+      {"https://user:secret/word@h/a", "found 'https://***'"},
+      {"https://user:secret?w@h/a", "is no port"},
+      {"https://h:/a", "is no port"},
+      {"https://[::1]:secret/a", "is no port"},
       {"https://h/a#secret", "as %23"},
       {"https://h/a?secret\n", "control character"}};
   for (const auto& [url, reason] : reasons)

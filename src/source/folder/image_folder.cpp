@@ -158,9 +158,11 @@ class ImageFolder final : public Source {
  private:
   // An object of a list is of the version that its first read found.
   bool is_as_first_read(std::uint64_t number, const storage::FileStamp& stamp) const noexcept {
+    // A server without versions has sizes.
+    const std::int64_t version =
+        stamp.version != 0 ? stamp.version : static_cast<std::int64_t>(stamp.bytes);
     std::int64_t first = 0;
-    return first_versions_[number].compare_exchange_strong(first, stamp.version) ||
-           first == stamp.version;
+    return first_versions_[number].compare_exchange_strong(first, version) || first == version;
   }
   const std::int64_t* label_of(std::uint64_t number,
                                const source::FileList::File& file) const noexcept {
@@ -319,7 +321,8 @@ SourcePtr source::files(const std::vector<std::string>& paths, FilesOptions opti
   std::vector<std::string> whole;
   std::vector<std::string_view> relative;
   if (!root.empty()) {
-    storage::require_readable_scheme(root);
+    // Of files of several servers and data sets it is "https://" and "hf://datasets/".
+    storage::require_readable_scheme(source::path_below(root, paths.front()));
     if (!storage::split_web_url(root).query.empty())
       refuse(fmt::format("the option root, {}, has a '?': give what is behind it with each path",
                          shown(root)));

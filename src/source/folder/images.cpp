@@ -77,6 +77,8 @@ class FolderNames {
     if (form != ImageForm::folder || source::is_image_name(name)) *known = name;
   }
 
+  [[nodiscard]] bool has_some() const { return !shards_.empty() || !image_.empty(); }
+
   // Where only some of the files can be meant, it does not go by which of them comes first.
   [[nodiscard]] ImageForm form_of_shards() const {
     if (shards_.empty()) return ImageForm::folder;
@@ -89,34 +91,47 @@ class FolderNames {
     return shards_.begin()->first;
   }
 
+  // Of those that are tables, as those beside the tar files of img2dataset.
+  [[nodiscard]] ImageForm form_of_tables() const {
+    FolderNames tables(folder_);
+    std::ranges::copy_if(shards_, std::inserter(tables.shards_, tables.shards_.end()), is_table);
+    return tables.form_of_shards();
+  }
+
   // An MDS data set is a folder of its own.
   template <class HasClassFolders>
   [[nodiscard]] ImageForm form(const HasClassFolders& has_class_folders) const {
+    // Tables beside folders of classes are left out, and said to be. Of shards it cannot be told which of both is meant.
+    if (image_.empty() && !shards_.empty() && std::ranges::all_of(shards_, is_table) &&
+        has_class_folders())
+      return ImageForm::folder;
     const ImageForm form = form_of_shards();
-    if (form == ImageForm::folder) return form;
+    if (form == ImageForm::folder || form == ImageForm::mds) return form;
     if (!image_.empty())
       refuse(fmt::format("images beside them, such as {}", core::printable(image_, kShownOfName)));
-    if (form == ImageForm::mds || !has_class_folders()) return form;
-    // Tables are left out, and said to be. Of shards it cannot be told which of both is meant.
-    if (form != ImageForm::tar && form != ImageForm::tfrecord) return ImageForm::folder;
+    if (is_table(*shards_.begin()) || !has_class_folders()) return form;
     refuse("images in the folders beside them");
   }
 
  private:
+  static bool is_table(const std::pair<const ImageForm, std::string>& shard) {
+    return shard.first == ImageForm::parquet || shard.first == ImageForm::arrow;
+  }
+  // Which fits the first name.
   [[nodiscard]] std::string pattern() const {
     const auto& [form, name] = *shards_.begin();
-    const std::string_view ending = std::string_view(name).substr(name.rfind('.'));
-    return source::path_below(
-        folder_, form == ImageForm::tfrecord ? "*.tfrecord*" : fmt::format("*{}", ending));
+    const std::size_t point = form == ImageForm::tfrecord ? name.find(".tfrec") : name.rfind('.');
+    if (point == name.npos)  // "train-00000-of-00010"
+      return source::path_below(folder_, name.ends_with(".record") ? "*.record" : "*-*-of-*");
+    const std::size_t end = std::min(name.find('-', point), name.size());
+    return source::path_below(folder_, fmt::format("*{}{}", name.substr(point, end - point),
+                                                   end < name.size() ? "-*-of-*" : ""));
   }
   [[noreturn]] void refuse(const std::string& images) const {
     throw Error(fmt::format(
         "{} has {}, and {}: give a pattern for the shards, such as '{}', or call image_folder() "
         "for the images",
-        folder_,
-        form_of_shards() == ImageForm::parquet || form_of_shards() == ImageForm::arrow ? "tables"
-                                                                                       : "shards",
-        images, pattern()));
+        folder_, is_table(*shards_.begin()) ? "tables" : "shards", images, pattern()));
   }
 
   std::string folder_;
@@ -158,7 +173,8 @@ ImageForm form_of_objects(const std::string& path, const ObjectStorageOptions& o
       names.add(name);
     else if (!name.starts_with('.'))
       inside.push_back(std::move(object.key));
-    return ++looked_at < kLookedAt;
+    looked_at += names.has_some() || !inside.empty() ? 1 : 0;
+    return looked_at < kLookedAt;
   });
   return form(names, [&] { return has_class_folders(objects, folder, inside); });
 }
@@ -209,7 +225,7 @@ ImageForm image_form(const std::filesystem::path& path, const ObjectStorageOptio
 ImageForm source::form_of_tables(const std::filesystem::path& path,
                                  const ObjectStorageOptions& storage) {
   return form_at(path, storage,
-                 [](const FolderNames& names, const auto&) { return names.form_of_shards(); });
+                 [](const FolderNames& names, const auto&) { return names.form_of_tables(); });
 }
 
 SourcePtr source::images(const std::filesystem::path& path, ImageFolderOptions options) {

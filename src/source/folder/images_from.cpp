@@ -346,6 +346,10 @@ std::string folder_of_table(const std::string& table) {
 std::string root_of(const ImagesFromOptions& options, const std::string& by_default) {
   if (options.root.empty()) return by_default;
   const std::string root = options.root.string();
+  if (const storage::WebUrl url = storage::split_web_url(root); !url.query.empty())
+    refuse_table(
+        fmt::format("the option root, {}, has a '?': give what is behind it with each path",
+                    core::printable(std::string(url.plain), kShownOfPath)));
   return storage::is_object_url(root) ? root : std::filesystem::absolute(options.root).string();
 }
 

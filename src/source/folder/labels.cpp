@@ -15,6 +15,7 @@
 #include "src/core/printable.hpp"
 #include "src/source/csv/csv_text.hpp"
 #include "src/source/folder/label_texts.hpp"
+#include "src/storage/web_url.hpp"
 
 namespace penstock::source {
 
@@ -89,9 +90,9 @@ class LabelReader {
  public:
   LabelReader(const std::filesystem::path& path, const FileList& images,
               std::span<const std::string> classes)
-      : path_(path),
+      : path_(storage::split_web_url(path.native()).plain),
         images_(images),
-        texts_({.file = path.string(), .noun = "line", .several = std::string(kSeveral)}, classes),
+        texts_({.file = path_.string(), .noun = "line", .several = std::string(kSeveral)}, classes),
         line_of_(images.size(), 0),
         label_of_(images.size()) {}
 
@@ -203,7 +204,7 @@ class LabelReader {
     throw Error(fmt::format("{} line {}: {}", path_.string(), line, what));
   }
 
-  const std::filesystem::path& path_;
+  const std::filesystem::path path_;  // for messages
   const FileList& images_;
   LabelTexts texts_;
   std::vector<std::uint64_t> line_of_;  // 0: no label yet

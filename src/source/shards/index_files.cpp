@@ -153,7 +153,9 @@ class IndexOpener {
     }
     const std::vector<std::byte> bytes =
         ShardIndex::encode(recipe_.kind, stamp, scanned.records, scanned.contents);
-    if (scanned.is_complete) keep(path, bytes);
+    // Nothing tells an object without a version from the next one of its size.
+    const bool has_version = !storage::is_object_url(path) || stamp.version != 0;
+    if (scanned.is_complete && has_version) keep(path, bytes);
     scanned = {};
     found_[shard] = ShardIndex::of_encoded(bytes);
   }

@@ -526,7 +526,8 @@ FoundShards find_shards(const ShardPaths& paths,
   Finder finder(is_shard, what, storage);
   for (const std::string& given : paths.as_given()) {
     std::error_code error;
-    if (given.find("**") != given.npos && !std::filesystem::exists(given, error))
+    if (storage::split_web_url(given).plain.find("**") != std::string_view::npos &&
+        !std::filesystem::exists(given, error))
       throw std::invalid_argument(
           fmt::format("{}: ** is no pattern here: write a * for each folder, as in 'data/*/*.tar', "
                       "or give a list of paths",

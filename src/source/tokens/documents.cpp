@@ -12,6 +12,7 @@
 
 #include "src/source/hash_ends.hpp"
 #include "src/source/shards/shard_set.hpp"
+#include "src/storage/web_url.hpp"
 
 namespace penstock::source {
 
@@ -155,7 +156,8 @@ SourcePtr make_documents(DocumentKind kind, std::vector<DocumentShard> shards) {
 void require_local(const std::string& path) {
   if (path.find("://") != path.npos)
     throw std::invalid_argument(
-        fmt::format("{}: token files are mapped, from local files only; copy it to a disk", path));
+        fmt::format("{}: token files are mapped, from local files only; copy it to a disk",
+                    storage::split_web_url(path).plain));
 }
 
 bool is_integer(DType dtype) noexcept {

@@ -124,8 +124,8 @@ Result<HttpReply> WebStore::ask(const ObjectName& name, const SendHop& send) con
   if (std::string known = links_.find(file); !known.empty()) {
     Result<HttpReply> reply = follow_redirects(request_of(known), file, hop);
     const long status = reply ? reply->response.status : 0;
-    const bool is_refused = status >= 400 && status < 500 && status != 408 && status != 416 &&
-                            status != 429 && status != RangeReader::kChanged;
+    const bool is_refused = status >= 400 && status != 408 && status != 416 && status != 429 &&
+                            status != RangeReader::kChanged;
     if (!is_refused && reply) return reply;
     links_.forget(file, known);
     if (!reply) return reply;
@@ -182,7 +182,7 @@ Result<FileStamp> WebStore::stat_once(const ObjectName& name) const {
   std::optional<std::uint64_t> size;
   if (response.status == 206) {
     size = size_in_range(response);
-  } else if (response.status == 416 && size_in_range(response).value_or(0) == 0) {
+  } else if (response.status == 416 && size_in_range(response) == std::uint64_t{0}) {
     size = 0;  // there is no first byte
   } else if (response.status == 200) {
     size = size_in(response.header("content-length"));
