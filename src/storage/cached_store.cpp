@@ -16,6 +16,8 @@ Result<void> CachedStore::read(const ObjectName& name, const FileStamp& stamp, s
       disk_.bytes += into.size();
       return {};
     }
+    // A server that reads no ranges gives the whole file alone.
+    if (!store_->check_ranges(name)) missing = {{offset, offset + into.size()}};
   }
   // One request, also for several parts: another one takes longer than some bytes more do.
   const std::uint64_t begin = missing.front().begin;
