@@ -268,11 +268,10 @@ def test_files_of_several_servers_travel(web, files):
 
 
 def test_where_a_server_has_no_versions_sizes_are_compared(web, files):
-    bodies = [b"first", b"first", b"longer"]
-    web.instead = lambda request: Answer(200, bodies[0])
-    loader = ps.files([f"{web.url}/a.jpg"]).map(ps.pad("image", 8)).batch(1).repeat(3).loader(threads=1, io_threads=0)
-    for body in bodies[:2]:
-        assert bytes(next(loader)["image"].numpy()[0]).rstrip(b"\0") == body
-    bodies.reverse()
+    web.instead = lambda request: Answer(200, b"first")
+    loader = ps.files([f"{web.url}/a.jpg"]).map(ps.pad("image", 8)).batch(1).loader(threads=1)
+    for _ in range(2):
+        assert bytes(loader.batch_at(0)["image"].numpy()[0]).rstrip(b"\0") == b"first"
+    web.instead = lambda request: Answer(200, b"longer")
     with pytest.raises(ps.DataError, match="was changed after it had been read first"):
-        list(loader)
+        loader.batch_at(0)
