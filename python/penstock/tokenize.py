@@ -92,7 +92,8 @@ def tokenize(
     end in .gz; a folder stands for all such files below it, in the order of their paths, but those whose name, or whose folder's
     name, begins with a point; what is left out is a warning. `tokenizer`: a tokenizer.json of Hugging Face's tokenizers, whose
     truncation and padding are left out, or "module:function", a function of your own that makes a list of numbers of a string.
-    `end`: the token behind each document, by its text in a tokenizer.json, or its number. `dtype`: "u8", "u16", "i32" or "i64"; by default u16 where a tokenizer.json has at most 65,536 tokens, else i32.
+    `end`: the token behind each document, by its text in a tokenizer.json, or its number. `dtype`: "u8", "u16", "i32" or "i64"; by
+    default u16 where a tokenizer.json has at most 65,536 tokens, else i32.
     `workers`: processes, by default one for each core that the process may use, by its affinity and its container's quota.
 
     Each part of the work is a file in output.parts until all are done, so a run that was killed goes on where it was when it is

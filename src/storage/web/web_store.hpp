@@ -18,8 +18,8 @@
 namespace penstock::storage {
 
 /// Files are read by ranges from where the server's redirects lead, and there is no list of them. A file's version is its
-/// ETag, else when it was changed last, else none. Users' names and passwords are those of ~/.netrc for each server, and so go to
-/// no other one.
+/// ETag, else when it was changed last, else none. Users' names and passwords are those that ~/.netrc has for the server that is
+/// asked, also behind a redirect.
 ///
 /// Threads  const, any number at once.
 class WebStore final : public ObjectStore {
