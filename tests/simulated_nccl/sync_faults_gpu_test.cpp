@@ -184,6 +184,34 @@ TEST_F(SyncFaults, ARankThatNeverComesIsToldToCallsThatBlock) {
               HasSubstr("waited 3 s in its collective"));
 }
 
+// What unwinds frees the memory of calls before, which must not be at work any more.
+TEST_F(SyncFaults, ACallThatThrowsLeavesNothingAtWorkOnMemory) {
+  constexpr int kRuns = 20;
+  std::atomic<int> left{0}, at_work{0};
+  for (int run = 0; run < kRuns; ++run) {
+    simulated_nccl::repair();
+    simulated_nccl::be_absent(1, 1);
+    std::vector<std::shared_ptr<std::byte>> memory(
+        4);  // it outlives the run, so that a fault is counted and does not abort
+    const auto body = [&](ReplicaContext& replica) {
+      auto& own = memory[replica.id()] = sync::allocate_on(replica.device(), 1024);
+      const TensorView value(own.get(), DType::f32, Shape{100});
+      try {
+        replica.communicator().all_reduce(value, ReduceOp::sum, replica.stream());
+        if (replica.id() == 2) throw std::range_error("no such label");
+        replica.communicator().all_reduce(value, ReduceOp::sum, replica.stream());
+      } catch (const Error&) {
+        ++left;
+        if (cudaStreamQuery(replica.stream()) != cudaSuccess) ++at_work;
+        throw;
+      }
+    };
+    EXPECT_EQ(end_of(kTimeout, body), "no such label");
+  }
+  EXPECT_EQ(left, 3 * kRuns);
+  EXPECT_EQ(at_work, 0);
+}
+
 TEST_F(SyncFaults, SlowRanksAreWaitedFor) {
   simulated_nccl::slow_down(3, 30'000);
   EXPECT_EQ(end_of(kTimeout, [](ReplicaContext& replica) { exchange(replica); }), "(nothing)");

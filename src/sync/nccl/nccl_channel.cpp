@@ -141,8 +141,13 @@ void NcclChannel::enqueue(const std::string& what, cudaStream_t stream, const St
   device::check(cudaEventRecord(begun.get(), stream));
   if (is_threads) device::check(cudaStreamWaitEvent(on, begun.get(), 0));
   finish(call([&](ncclComm_t comm) { return start(comm, on); }), what);
-  device::check(cudaEventRecord(done.get(), on));
-  if (is_threads) device::check(cudaStreamWaitEvent(stream, done.get(), 0));
+  try {
+    device::check(cudaEventRecord(done.get(), on));
+    if (is_threads) device::check(cudaStreamWaitEvent(stream, done.get(), 0));
+  } catch (const CudaError&) {  // then no thread would see whether the work ends
+    abort(std::current_exception());
+    throw;
+  }
   const std::lock_guard lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
   work_.push_back({std::move(begun), std::move(done), what, sequence, std::nullopt});
@@ -157,6 +162,20 @@ void NcclChannel::check_health() {
 void NcclChannel::abort(const std::exception_ptr& cause) noexcept {
   const std::lock_guard lock(mutex_);
   break_locked(cause);
+}
+
+void NcclChannel::wait_until_ended(cudaStream_t stream) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!broken_) return;
+  }
+  try {
+    const device::CurrentDevice current(place_.device);
+    (void)cudaStreamSynchronize(stream);
+    if (own_stream_) (void)cudaStreamSynchronize(own_stream_->get());
+  } catch (const CudaError&) {
+    // The device is lost: nothing runs there any more.
+  }
 }
 
 void NcclChannel::on_broken(std::function<void(const std::exception_ptr&)> tell) {

@@ -149,7 +149,18 @@ std::unique_ptr<Communicator> NcclCommunicator::duplicate() {
 
 void NcclCommunicator::perform(const Collective& call, const std::byte* in, std::byte* out,
                                StreamHandle stream) {
-  if (group_) group_->meet(member_, {call, in, out});
+  try {
+    if (group_) group_->meet(member_, {call, in, out});
+    queue(call, in, out, stream);
+  } catch (...) {
+    // Callers free their memory now, which calls that were queued before may still read and write.
+    channel_->wait_until_ended(stream);
+    throw;
+  }
+}
+
+void NcclCommunicator::queue(const Collective& call, const std::byte* in, std::byte* out,
+                             StreamHandle stream) {
   if (call.kind == Collective::Kind::end_of_run) return;
   if (call.kind == Collective::Kind::barrier) {
     const device::CurrentDevice current(device().index);

@@ -25,6 +25,7 @@ class NcclCommunicator final : public Communicator {
  private:
   void perform(const Collective& call, const std::byte* in, std::byte* out,
                StreamHandle stream) override;
+  void queue(const Collective& call, const std::byte* in, std::byte* out, StreamHandle stream);
   ncclResult_t start(const Collective& call, ncclComm_t comm, const std::byte* in, std::byte* out,
                      cudaStream_t stream);
   void all_reduce_halves(const Collective& call, std::byte* data, cudaStream_t stream);
