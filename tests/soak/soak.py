@@ -208,11 +208,19 @@ class Soak:
             (self.folder / "tokens.bin").write_bytes(struct.pack("<50000H", *(draw.randrange(1000) for _ in range(50_000))))
         return {name: self.folder / name for name in ("photos", "prepared", "parquet", "bad")} | {"tokens": self.folder / "tokens.bin"}
 
+    def tables(self):
+        """Copies of the tables: their indexes are written beside them."""
+        folder = self.folder / "tables"
+        for _, name, _, _ in TABLES.values() if not folder.exists() else ():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (SOURCES / name).is_dir() else shutil.copy)(SOURCES / name, folder / name)
+        return folder
+
     def table_plan(self, draw, path):
         """Writes a random plan of a table."""
         kind, name, columns, ragged = TABLES[draw.choice(sorted(TABLES))]
         columns = [{"name": column, "required": False} for column in columns] if kind != "mds" else [{"name": column} for column in columns]
-        files = {"folders" if kind == "mds" else "files": [str(SOURCES / name)]}
+        files = {"folders" if kind == "mds" else "files": [str(self.tables() / name)]}
         operations = [{"op": "read", "source": {kind: files | {"columns": columns}}}]
         operations += [{"op": "map", "transform": {"pad": {"field": field, "to": to}}} for field, to in ragged.items()]
         for operation in draw.sample(["take", "shuffle_chunks", "repeat_each", "shuffle", "window"], draw.randrange(1, 4)):
