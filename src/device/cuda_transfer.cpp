@@ -88,7 +88,7 @@ class CudaTransfer final : public Transfer {
     const CurrentDevice current(state_->device_index);
     for (const CudaReaderDone& done : place.readers)
       check(cudaStreamWaitEvent(copies, done.event.get(), 0));
-    // Finishes that no consumer asked to see may still be reading what lies here.
+    // Device transforms that no consumer has waited for may still be reading what lies here.
     if (state_->transforms_anything()) check(cudaStreamWaitEvent(copies, place.ready.get(), 0));
     if (state_->digests) check(cudaStreamWaitEvent(copies, place.hashed.get(), 0));
     if (place.stamps) begin_stamps(*place.stamps, filled.step);

@@ -1,5 +1,5 @@
-// loader/batch_form: what a delivered batch has, and where: in the slice that the workers filled,
-// or among what the device transforms made of it.
+// loader/batch_form: what a delivered batch has, and where: in the slice that the decoding threads
+// filled, or among what the device transforms made of it.
 #pragma once
 
 #include <atomic>

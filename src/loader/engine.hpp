@@ -1,9 +1,9 @@
 // loader/engine: makes the batches of a run, one step after the other, ahead of the consumers.
 //
 // The driver draws the next step's numbers, leases a place on every device and a slot (here
-// backpressure blocks) and opens the batch. Workers take grains of samples from the oldest batch
-// that has any left; the one that finishes a batch's last sample publishes it, which queues its
-// copies: on GPUs in order, with those behind it that are complete. What becomes of published
+// backpressure blocks) and opens the batch. Decoding threads claim samples, a few at a time, from
+// the oldest batch that has any left; the thread that finishes a batch's last sample publishes it,
+// which queues its copies: on GPUs in order, with those behind it that are complete. What becomes of published
 // batches is Run's to decide.
 #pragma once
 
@@ -152,7 +152,8 @@ class Engine final : public BatchOwner {
   std::condition_variable changed_;  // what wait() and Pause wait for
   std::list<std::shared_ptr<InFlight>>
       queue_;  // in order of steps, until all consumers have taken them
-  std::list<std::shared_ptr<InFlight>> ending_;  // one, for an error: there may be no memory then
+  std::list<std::shared_ptr<InFlight>>
+      ending_;  // made beforehand, for the driver's error: there may be no memory then
   mutable std::deque<StepTimes>
       times_;           // from the oldest step of the queue on, what is known by now
   bool ended_ = false;  // the driver has: no step comes behind those of the queue

@@ -30,7 +30,8 @@ struct InFlight {
 
   std::vector<std::atomic<std::uint8_t>> mix_inputs_ready;  // of each sample: see HostPart
 
-  /// Of each sample, by BatchForm::packable(): 1 where the row is a packed JPEG, which the GPU that it goes to decodes.
+  /// Of each sample, by BatchForm::packable(): 1 where the row is a packed JPEG, which the GPU that it goes to decodes: the
+  /// compressed bytes lie in the place of the pixels. It has nothing to do with pack(), whose rows are tokens.
   std::vector<std::uint8_t> packed;
 
   // Under the engine's mutex.
@@ -47,7 +48,7 @@ struct InFlight {
   std::atomic<std::uint64_t> bytes_read = 0;
   std::atomic<std::uint64_t> retries = 0;
 
-  std::mutex mutex;            // until the batch is done, guards info->faults, info->digest and
+  std::mutex mutex;  // guards info->faults, info->digest and fatal, until the batch is done
   std::optional<Fault> fatal;  // the first fault, by row, that the policy has no answer to
 
   /// The host memory of a part's slice.

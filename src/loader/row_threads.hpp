@@ -82,8 +82,8 @@ class RowThreads {
   /// Requested before threads stop.
   [[nodiscard]] std::stop_token stop_token() const { return stop_.get_token(); }
 
-  /// How many records such threads hold: one for each that decodes; reading ahead, as many again as there are readers, and one
-  /// that each decoder finds ready.
+  /// How many records such threads hold: each that decodes has one of its own, into which it also reads replacements. With
+  /// threads that read ahead: one in the hands of each reader, one in those of each decoder, and one that is ready for it.
   [[nodiscard]] static std::size_t records(int threads, int io_threads) noexcept;
   /// Bytes held by them.
   [[nodiscard]] std::size_t memory_bytes() const noexcept;

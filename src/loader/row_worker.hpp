@@ -38,7 +38,8 @@ struct BranchRecipe {
 /// Where the bytes of the branches came from so far. A bucket has as many entries as the sources in it have records.
 [[nodiscard]] std::vector<StorageTier> tiers_of(std::span<const BranchRecipe> branches);
 
-/// How rows are made, the same for all workers of a run; one for each bucket. Immutable.
+/// How rows are made, the same for all threads of a run; one for each bucket. Immutable. The recipes of buckets differ in their
+/// chains, in `bucket` and in what follows from them; sources, keys and policies are the same, so readers take the first.
 struct RowRecipe {
   std::vector<BranchRecipe> branches;      // by SampleId::source; all have the same fields
   std::optional<std::size_t> valid_field;  // behind the chains' fields

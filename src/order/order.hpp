@@ -9,8 +9,8 @@
 // The exception are samples that arrive one after another (arrivals): their number is not known
 // beforehand, and they come once.
 //
-// Start here, then operations.hpp; one file a verb: range, arrivals, take, skip, shard, repeat, repeat_each, shuffle,
-// shuffle_window, shuffle_chunks, pick, sample, concatenate, mix.
+// Start here, then operations.hpp. Each operation has a file; but take, skip and shard are in selection.cpp, and repeat_each
+// is in repeat.cpp.
 #pragma once
 
 #include <cstddef>

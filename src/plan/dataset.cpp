@@ -406,4 +406,6 @@ Dataset zip(const std::vector<Dataset>& datasets) {
       datasets, [](const Dataset& one) -> auto& { return one.plan_; }))));
 }
 
+// Dataset::loader() is in loader/loader.cpp.
+
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // plan/plan: what a Dataset holds: a list of operations. Everything else is derived from it:
-// the order (order.hpp), the sources and their transforms (branches.hpp), the text and the JSON
-// (json.hpp). Immutable once made.
+// the order (order.hpp), the sources and their transforms (branches.hpp), texts (describe.hpp)
+// and JSON (json.hpp). Immutable once made.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct Piece {
 /// Threads  const, any number at once.
 class DocumentOrder {
  public:
-  /// Errors of length_at and read: Error, a document whose length is not known.
+  /// Errors of length_of and lengths: Error, a document whose length is not known.
   DocumentOrder(SourcePtr source, std::optional<std::uint64_t> seed);
   DocumentOrder(const DocumentOrder&) = delete;
   DocumentOrder& operator=(const DocumentOrder&) = delete;

@@ -1,4 +1,4 @@
-// sequence/tokens: integers of one type as integers of another.
+// sequence/tokens: what blocks and pack do with documents: find the field of tokens, read one, convert its integers.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,9 @@ class Plan;
 /// What to read, in which order, how to transform and batch it, and where it goes. Immutable: every
 /// call returns a new plan and leaves this one as it was. A plan that cannot work fails in the call
 /// that makes it so, or in loader(), where devices and processes are known; the message says what
-/// to do. Nothing is read before a Loader runs.
+/// to do. No sample is read or decoded before a Loader runs, except where a call says so: where, join,
+/// column, sample and split by a field, pack, blocks and batch_by_length read what they need, values
+/// of fields or lengths, when they are called.
 ///
 /// Threads  any number.
 class Dataset {

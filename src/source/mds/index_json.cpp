@@ -253,7 +253,7 @@ class LitDataIndexReader : IndexReader {
       if (found == config.end() || found->is_null()) continue;
       fail(
           fmt::format("its chunks have the {} {}, which is not read here: write them again with "
-                      "litdata.optimize without it, or read them by penstock.from_dataset of a "
+                      "litdata.optimize without it, or read them by penstock.torch.from_dataset of a "
                       "litdata.StreamingDataset",
                       key, shown(*found)));
     }
@@ -265,7 +265,7 @@ class LitDataIndexReader : IndexReader {
   [[noreturn]] void refuse_loader(const std::string& name) const {
     fail(
         fmt::format("its chunks were written for LitData's {}, which is not read here: read "
-                    "Parquet with parquet(), and other data by penstock.from_dataset of a "
+                    "Parquet with parquet(), and other data by penstock.torch.from_dataset of a "
                     "litdata.StreamingDataset",
                     name));
   }

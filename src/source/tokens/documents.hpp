@@ -89,7 +89,7 @@ struct DocumentKind {
 /// Errors  std::invalid_argument  a URL: tokens are mapped
 void require_local(const std::string& path);
 
-/// Whether texts can be numbers of this type.
+/// Whether it is a type of integers, as tokens have.
 [[nodiscard]] bool is_integer(DType dtype) noexcept;
 
 }  // namespace penstock::source
