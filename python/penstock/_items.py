@@ -142,7 +142,7 @@ def as_plain(name: str, value: Any, extents: Sequence[int | None], dtype: str) -
 def lost_integer(value: Any, array: Any, dtype: str) -> int | None:
     """The first integer, in a list in which there are floats, too, that is another number as a float of this type; numpy makes floats
     of all."""
-    holder = {"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}.get(dtype)
+    holder: Any = {"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}.get(dtype)
     if holder is None or not (numpy.abs(array) >= 2.0 ** (numpy.finfo(holder).nmant + 1)).any():
         return None
     left = [value]

@@ -4,11 +4,13 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "header_docs.hpp"
@@ -344,17 +346,21 @@ void bind_sources(nb::module_& module) {
            })
       .def("__getstate__",
            [](const RecordName& self) {
-             return nb::make_tuple(self.key, self.file, self.offset, self.begin, self.length,
-                                   self.pieces);
+             return std::tuple(self.key, self.file, self.offset, self.begin, self.length,
+                               self.pieces);
            })
-      .def("__setstate__", [](RecordName& self, const nb::tuple& state) {
-        new (&self) RecordName{.key = nb::cast<std::string>(state[0]),
-                               .file = nb::cast<std::string>(state[1]),
-                               .offset = nb::cast<std::uint64_t>(state[2]),
-                               .begin = nb::cast<std::uint64_t>(state[3]),
-                               .length = nb::cast<std::optional<std::uint64_t>>(state[4]),
-                               .pieces = nb::cast<std::vector<RecordName>>(state[5])};
-      });
+      .def("__setstate__",
+           [](RecordName& self,
+              const std::tuple<std::string, std::string, std::uint64_t, std::uint64_t,
+                               std::optional<std::uint64_t>, std::vector<RecordName>>& state) {
+             const auto& [key, file, offset, begin, length, pieces] = state;
+             new (&self) RecordName{.key = key,
+                                    .file = file,
+                                    .offset = offset,
+                                    .begin = begin,
+                                    .length = length,
+                                    .pieces = pieces};
+           });
   def_struct<WebDatasetField>(module);
   def_struct<ExampleField>(module);
   def_struct<TableColumn>(module);
