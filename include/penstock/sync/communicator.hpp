@@ -90,7 +90,8 @@ template <class T>
 /// Threads  one at a time; communicators that were duplicated from one another are independent.
 /// Stream   on a CUDA device calls queue their work on `stream` and return; host devices ignore it,
 ///          and the result is there when the call returns. A call that throws what has broken the
-///          communicator waits for `stream` first, so that its calls' memory can be freed.
+///          communicator waits for `stream` first, 10 s at most, so that its calls' memory can be
+///          freed.
 /// Errors   std::invalid_argument  arguments that fit no call; nothing was sent
 ///          SyncError              see there
 class Communicator {

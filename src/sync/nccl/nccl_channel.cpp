@@ -169,10 +169,18 @@ void NcclChannel::wait_until_ended(cudaStream_t stream) noexcept {
     const std::lock_guard lock(mutex_);
     if (!broken_) return;
   }
+  // In the stream something else may wait for a process that is gone.
+  const Deadline deadline = deadline_in(kMostWait);
   try {
     const device::CurrentDevice current(place_.device);
-    (void)cudaStreamSynchronize(stream);
-    if (own_stream_) (void)cudaStreamSynchronize(own_stream_->get());
+    const auto wait_for = [&](cudaStream_t one) {
+      while (cudaStreamQuery(one) == cudaErrorNotReady && SteadyClock::now() < deadline) {
+        (void)cudaGetLastError();  // or the next launch would report it as its own
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    };
+    wait_for(stream);
+    if (own_stream_) wait_for(own_stream_->get());
   } catch (const CudaError&) {
     // The device is lost: nothing runs there any more.
   }

@@ -49,8 +49,9 @@ class NcclChannel {
   /// Work in progress ends soon after, and later calls throw this. Waits for nothing: the thread that watches aborts NCCL's
   /// communicator, since that may wait for what else the device does, which may have to be aborted, too.
   void abort(const std::exception_ptr& cause) noexcept;
-  /// Waits for `stream`, where the channel is broken; returns at once where it is not.
+  /// Waits for `stream`, for kMostWait seconds at most, where the channel is broken; returns at once where it is not.
   void wait_until_ended(cudaStream_t stream) noexcept;
+  static constexpr double kMostWait = 10;
   /// `tell` is called once, on another thread, with what breaks the channel from now on. When this returns, the one before is not
   /// running and will not be called.
   void on_broken(std::function<void(const std::exception_ptr&)> tell);
