@@ -251,11 +251,11 @@ class LitDataIndexReader : IndexReader {
     for (const char* key : {"compression", "ipc_compression", "encryption"}) {
       const auto found = config.find(key);
       if (found == config.end() || found->is_null()) continue;
-      fail(
-          fmt::format("its chunks have the {} {}, which is not read here: write them again with "
-                      "litdata.optimize without it, or read them by penstock.torch.from_dataset of a "
-                      "litdata.StreamingDataset",
-                      key, shown(*found)));
+      fail(fmt::format(
+          "its chunks have the {} {}, which is not read here: write them again with "
+          "litdata.optimize without it, or read them by penstock.torch.from_dataset of a "
+          "litdata.StreamingDataset",
+          key, shown(*found)));
     }
     const auto loader = config.find("item_loader");
     if (loader == config.end() || loader->is_null() || *loader == "PyTreeLoader") return;
