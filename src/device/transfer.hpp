@@ -132,15 +132,15 @@ class Transfer {
   ///         gone
   /// Errors  CudaError  the copy could not be queued
   virtual void enqueue(DeviceSlice& slice, FilledSlice filled) = 0;
-  /// To be called after enqueue(): queues the device transforms, which run after the copy. On a host device nothing: the threads that fill its rows
-  /// transform them.
+  /// To be called after enqueue(): queues the device transforms, which run after the copy. Does nothing on a host device: the
+  /// threads that fill its rows transform them.
   ///
   /// Stream  a stream of its own, so that it overlaps with the next copy; or the consumer's, where its result is not
   ///         hashed
   /// Errors  CudaError
   virtual void transform(DeviceSlice& slice) = 0;
-  /// To be called after transform(): queues the hashing of what the plan says, as it lies on the device; on a host device it is done on return. Null
-  /// where the plan says nothing.
+  /// To be called after transform(): queues the hashing of what the plan says, as it lies on the device; on a host device it is
+  /// done on return. Null where the plan says nothing.
   ///
   /// Stream  a stream of its own, behind the copy and the device transforms; the next copy into that place waits for it
   /// Errors  CudaError

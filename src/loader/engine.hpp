@@ -3,8 +3,8 @@
 // The driver draws the next step's numbers, leases a place on every device and a slot (here
 // backpressure blocks) and opens the batch. Decoding threads claim samples, a few at a time, from
 // the oldest batch that has any left; the thread that finishes a batch's last sample publishes it,
-// which queues its copies: on GPUs in order, with those behind it that are complete. What becomes of published
-// batches is Run's to decide.
+// which queues its copies: on GPUs in order, with those behind it that are complete. What becomes
+// of published batches is Run's to decide.
 #pragma once
 
 #include <atomic>
