@@ -32,6 +32,7 @@
 #include <penstock/source/stream.hpp>
 #include <penstock/transform/crop.hpp>
 #include <penstock/transform/decode_image.hpp>
+#include <penstock/transform/instances.hpp>
 #include <penstock/augment/augmentation.hpp>
 #include <penstock/transform/augment_image.hpp>
 #include <penstock/transform/transform.hpp>

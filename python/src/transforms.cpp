@@ -23,6 +23,12 @@ struct PythonClass<ImageView> {
 };
 
 template <>
+struct PythonClass<Instances> {
+  static constexpr const char* kName = "Instances";
+  static constexpr const char* kByPosition[] = {"boxes"};
+};
+
+template <>
 struct PythonValue<TranscodedJpeg> {
   static std::string type() { return "TranscodedJpeg"; }
 };
@@ -228,6 +234,7 @@ those with warnings; "on_gpu", if any: by GPUs, beside these; then by libjpeg-tu
 }
 
 void bind_images(nb::module_& module) {
+  def_struct<Instances>(module);
   def(module, calls::decode_image());
   def_struct<ImageView>(module);
   def(module, calls::decode_views(), {"views"});

@@ -289,7 +289,8 @@ struct Operation {
   int depth = 1;         // operations within operations
   int within = 1;        // this one, and all that are in it
   int most_steps = 0;    // that it draws
-  bool mixes = false;    // mixtures may be among them
+  bool moves = false;    // steps that move pixels may be among them
+  bool mixes = false;    // so may mixtures
   bool counts = false;   // so may steps that something is counted for
   bool colored = false;  // a fill among them has several levels
 };

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "src/augment/operations.hpp"
 #include "src/core/printable.hpp"
 #include "src/plan/buckets.hpp"
 #include "src/plan/describe.hpp"
@@ -158,11 +159,53 @@ std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan) {
 
 namespace {
 
-std::vector<FieldSpec> fields_of(const Branch& branch) {
+// Which fields belong to the pixels of an image, since a transform has moved them together.
+class MovedTogether {
+ public:
+  // `caller` moves the image with those fields: of `fields`, no other one may belong to it.
+  //
+  // Errors  std::invalid_argument  one does; names it
+  void move(const std::string& caller, const ImageMove& move, std::span<const FieldSpec> fields) {
+    for (const Moved& earlier : moved_)
+      if (earlier.image == move.image && std::ranges::count(move.with, earlier.field) == 0 &&
+          std::ranges::count(fields, earlier.field, &FieldSpec::name) > 0)
+        throw std::invalid_argument(fmt::format(
+            "{} moves the pixels of '{}', and not '{}', which {} moves with them: name it there as "
+            "well, or leave out what moves pixels",
+            caller, move.image, earlier.field, earlier.caller));
+    for (const std::string& field : move.with) moved_.push_back({move.image, field, caller});
+  }
+
+ private:
+  struct Moved {
+    std::string image;
+    std::string field;
+    std::string caller;
+  };
+  std::vector<Moved> moved_;
+};
+
+std::vector<FieldSpec> fields_of(const Branch& branch, MovedTogether& moved) {
   std::vector<FieldSpec> fields(branch.source->fields().begin(), branch.source->fields().end());
-  for (const TransformPtr& transform : branch.transforms)
-    fields = replace_fields(fields, transform->bind(fields));
+  for (const TransformPtr& transform : branch.transforms) {
+    const Binding binding = transform->bind(fields);
+    if (const auto move = transform->image_move())
+      moved.move(transform->description().name, *move, fields);
+    fields = replace_fields(fields, binding);
+  }
   return fields;
+}
+std::vector<FieldSpec> fields_of(const Branch& branch) {
+  MovedTogether moved;
+  return fields_of(branch, moved);
+}
+
+// With mixup an image has pixels of another one, whose fields are not mixed.
+bool moves_pixels(const DeviceTransformOptions& options) {
+  return options.flip > 0 || options.mixup > 0 || options.cutmix > 0 ||
+         std::ranges::any_of(options.augment, [](const Augmentation& operation) {
+           return operation.operation().moves;
+         });
 }
 
 }  // namespace
@@ -182,7 +225,8 @@ std::vector<FieldSpec> fields_of(const Plan& plan, std::size_t bucket) {
 
 std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t bucket) {
   std::vector<DeviceTransform> transforms;
-  const std::vector<FieldSpec> fields = fields_of(plan, bucket);
+  MovedTogether moved;
+  const std::vector<FieldSpec> fields = fields_of(branches_of(plan, bucket).front(), moved);
   for (const Operation& operation : plan.operations()) {
     const auto* transform = std::get_if<TransformOnDevice>(&operation);
     if (transform == nullptr) continue;
@@ -194,6 +238,8 @@ std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t 
       throw std::invalid_argument(fmt::format(
           "transform_on_device: the samples have no field '{}': there are {}", name, all));
     }
+    if (moves_pixels(transform->options))
+      moved.move("transform_on_device", {.image = name, .with = {}}, fields);
     transforms.emplace_back(transform->options, *input);
   }
   return transforms;

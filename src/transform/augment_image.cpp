@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,7 +18,7 @@
 #include "src/augment/run.hpp"
 #include "src/transform/catalog.hpp"
 #include "src/transform/find_field.hpp"
-#include "src/transform/masks.hpp"
+#include "src/transform/instances.hpp"
 
 namespace penstock {
 
@@ -37,7 +39,8 @@ void keep_moves(augment::ProgramView program, int fill, augment::Program& moves)
 
 class AugmentImage final : public Transform {
  public:
-  explicit AugmentImage(AugmentImageOptions options) : options_(std::move(options)) {}
+  AugmentImage(AugmentImageOptions options, transform::MovedInstances instances)
+      : options_(std::move(options)), instances_(std::move(instances)) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     const std::size_t input = transform::find_field(
@@ -72,6 +75,11 @@ class AugmentImage final : public Transform {
                          fmt::format("{} of {}", AugmentImageOptions::kName, field.to_string()));
     Binding binding{.inputs = {input}, .outputs = {field}};
     for (const std::string& name : options_.masks) bind_mask(fields, field, name, binding);
+    if (!instances_.empty() && rank != 3)
+      throw std::invalid_argument(
+          fmt::format("{}: instances are those of one image, u8 [height,width,channels]; found {}",
+                      AugmentImageOptions::kName, field.to_string()));
+    instances_.bind(fields, binding);
     return binding;
   }
 
@@ -85,7 +93,10 @@ class AugmentImage final : public Transform {
                                     .channels = static_cast<int>(shape[rank - 1])};
     const std::int64_t views = rank == 4 ? shape[0] : 1;
     const std::size_t bytes = views == 0 ? 0 : in[0].byte_size() / static_cast<std::size_t>(views);
-    if (bytes == 0) return {};
+    const ImageSize size(image.height, image.width);
+    const std::size_t first_instances = 1 + options_.masks.size();
+    if (bytes == 0)
+      return instances_.move(in.subspan(first_instances), out, first_instances, size, {});
     const auto* from = in[0].data<std::uint8_t>();
     auto* to = out[0].data<std::uint8_t>();
     for (std::int64_t view = 0; view < views; ++view, from += bytes, to += bytes) {
@@ -94,15 +105,30 @@ class AugmentImage final : public Transform {
       augment::draw(options_.operations, {image.height, image.width}, of_view, program);
       augment::run(program, from, image, to);
     }
-    if (options_.masks.empty()) return {};
-    thread_local augment::Program moves;
-    keep_moves(program, options_.mask_fill, moves);
-    for (std::size_t mask = 1; mask < in.size(); ++mask)
-      augment::run(moves, in[mask].data<std::uint8_t>(), {image.height, image.width, 1},
-                   out[mask].data<std::uint8_t>());
-    return {};
+    if (first_instances > 1) {
+      thread_local augment::Program moves;
+      keep_moves(program, options_.mask_fill, moves);
+      for (std::size_t mask = 1; mask < first_instances; ++mask)
+        augment::run(moves, in[mask].data<std::uint8_t>(), {image.height, image.width, 1},
+                     out[mask].data<std::uint8_t>());
+    }
+    if (instances_.empty()) return {};
+    thread_local std::vector<transform::PointMove> moves;
+    moves.clear();
+    for (const augment::Step& step : program)
+      if (augment::is_move(step.kind)) moves.push_back(transform::point_move(step, size));
+    return instances_.move(in.subspan(first_instances), out, first_instances, size, moves);
   }
 
+  [[nodiscard]] std::optional<ImageMove> image_move() const override {
+    if (std::ranges::none_of(options_.operations, [](const Augmentation& operation) {
+          return operation.operation().moves;
+        }))
+      return std::nullopt;
+    ImageMove move{.image = options_.field, .with = options_.masks};
+    move.with.insert(move.with.end(), instances_.names().begin(), instances_.names().end());
+    return move;
+  }
   [[nodiscard]] Description description() const override { return transform::describe(options_); }
 
  private:
@@ -121,6 +147,7 @@ class AugmentImage final : public Transform {
   }
 
   AugmentImageOptions options_;
+  transform::MovedInstances instances_;
 };
 
 }  // namespace
@@ -128,16 +155,21 @@ class AugmentImage final : public Transform {
 TransformPtr augment_image(AugmentImageOptions options) {
   if (options.field.empty())
     throw std::invalid_argument(fmt::format("{}: name the field", AugmentImageOptions::kName));
-  transform::check_masks(AugmentImageOptions::kName, options.masks, std::array{options.field});
+  transform::check_names(AugmentImageOptions::kName, "mask", options.masks,
+                         std::array{options.field});
   if (!std::in_range<std::uint8_t>(options.mask_fill))
     throw std::invalid_argument(fmt::format("{}: mask_fill is 0 to 255, found {}",
                                             AugmentImageOptions::kName, options.mask_fill));
   for (const Augmentation& operation : options.operations)
-    if (!options.masks.empty() && operation.operation().mixes)
+    if ((!options.masks.empty() || options.instances) && operation.operation().mixes)
       throw std::invalid_argument(
-          fmt::format("{}: masks cannot be mixed, and {} mixes images: leave out one of the two",
-                      AugmentImageOptions::kName, operation.to_string()));
-  return std::make_shared<AugmentImage>(std::move(options));
+          fmt::format("{}: {} cannot be mixed, and {} mixes images: leave out one of the two",
+                      AugmentImageOptions::kName, options.instances ? "instances" : "masks",
+                      operation.to_string()));
+  std::vector<std::string> taken = options.masks;
+  taken.push_back(options.field);
+  transform::MovedInstances instances(AugmentImageOptions::kName, options.instances, taken, false);
+  return std::make_shared<AugmentImage>(std::move(options), std::move(instances));
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -17,7 +18,7 @@
 #include "src/transform/catalog.hpp"
 #include "src/transform/crops.hpp"
 #include "src/transform/find_field.hpp"
-#include "src/transform/masks.hpp"
+#include "src/transform/moved_fields.hpp"
 #include "src/transform/view.hpp"
 #include "src/transform/wide_resize.hpp"
 
@@ -52,11 +53,11 @@ void spread(const std::uint8_t* from, int channels, int width, std::uint8_t* to)
 
 class CropImage final : public Transform {
  public:
-  CropImage(ImageView view, Description description, transform::Masks masks)
+  CropImage(ImageView view, Description description, transform::MovedFields moved)
       : view_(std::move(view)),
         description_(std::move(description)),
-        masks_(std::move(masks)),
-        first_mask_(view_.geometry.empty() ? 1 : 2) {}
+        moved_(std::move(moved)),
+        first_moved_(view_.geometry.empty() ? 1 : 2) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     const std::size_t input =
@@ -81,7 +82,7 @@ class CropImage final : public Transform {
                           static_cast<int>(extents[2]));
     Binding binding{.inputs = {input}, .outputs = {}};
     transform::add_outputs(view_, field.dtype, static_cast<int>(extents[2]), binding.outputs);
-    masks_.bind(fields, view_.crop.size(), binding);
+    moved_.bind(fields, view_.crop.size(), binding);
     return binding;
   }
 
@@ -109,11 +110,13 @@ class CropImage final : public Transform {
       crop_pixels(in[0], image, views, scratch, out);
     for (std::size_t i = 0; i < parts && !view_.geometry.empty(); ++i)
       views[i].write_geometry(out[1].data<std::int32_t>() + i * transform::kGeometryNumbers);
-    return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
-                       views.front().window());
+    return moved_.crop(in.subspan(1), out, first_moved_, views.front().window());
   }
 
   [[nodiscard]] bool is_random() const noexcept override { return transform::is_random(view_); }
+  [[nodiscard]] std::optional<ImageMove> image_move() const override {
+    return ImageMove{.image = view_.field, .with = moved_.names()};
+  }
   [[nodiscard]] Description description() const override { return description_; }
 
  private:
@@ -165,14 +168,18 @@ class CropImage final : public Transform {
 
   ImageView view_;
   Description description_;
-  transform::Masks masks_;
-  std::size_t first_mask_;  // of the outputs
+  transform::MovedFields moved_;
+  std::size_t first_moved_;  // of the outputs
 };
 
 }  // namespace
 
 TransformPtr crop_image(CropImageOptions options) {
   Description description = transform::describe(options);
+  std::vector<std::string> taken = options.masks;
+  taken.insert(taken.end(), {options.field, options.geometry});
+  transform::MovedInstances instances(CropImageOptions::kName, std::move(options.instances),
+                                      options.crop, taken);
   transform::Masks masks(CropImageOptions::kName, std::move(options.masks), options.mask_fill,
                          options.mask_dtype, options.crop,
                          std::array{options.field, options.geometry});
@@ -184,7 +191,9 @@ TransformPtr crop_image(CropImageOptions options) {
   transform::check_view(CropImageOptions::kName, view);
   if (view.field.empty())
     throw std::invalid_argument("crop_image: name the field that holds the image");
-  return std::make_shared<CropImage>(std::move(view), std::move(description), std::move(masks));
+  return std::make_shared<CropImage>(
+      std::move(view), std::move(description),
+      transform::MovedFields(std::move(masks), std::move(instances)));
 }
 
 }  // namespace penstock

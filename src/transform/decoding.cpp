@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -80,10 +81,10 @@ struct Offer {
 
 class Decoding final : public PackingTransform {
  public:
-  Decoding(DecodeViewsOptions options, Description description, Masks masks)
+  Decoding(DecodeViewsOptions options, Description description, MovedFields moved)
       : options_(std::move(options)),
         description_(std::move(description)),
-        masks_(std::move(masks)) {
+        moved_(std::move(moved)) {
     std::size_t output = 0;
     for (std::size_t k = 0; k < options_.views.size(); ++k) {
       const ImageView& view = options_.views[k];
@@ -96,12 +97,15 @@ class Decoding final : public PackingTransform {
              .output = output});
       output += view.geometry.empty() ? 1 : 2;
     }
-    first_mask_ = output;
+    first_moved_ = output;
   }
 
   [[nodiscard]] bool is_random() const noexcept override {
     return std::ranges::any_of(options_.views,
                                [](const ImageView& view) { return transform::is_random(view); });
+  }
+  [[nodiscard]] std::optional<ImageMove> image_move() const override {
+    return ImageMove{.image = options_.views.front().field, .with = moved_.names()};
   }
   [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index() const override {
     return options_.index;
@@ -117,7 +121,7 @@ class Decoding final : public PackingTransform {
     Binding binding{.inputs = {input}, .outputs = {}};
     for (const ImageView& view : options_.views)
       add_outputs(view, options_.dtype, options_.channels, binding.outputs);
-    masks_.bind(fields, options_.views.front().crop.size(), binding);
+    moved_.bind(fields, options_.views.front().crop.size(), binding);
     return binding;
   }
 
@@ -166,9 +170,8 @@ class Decoding final : public PackingTransform {
     Scratch& scratch = Scratch::of_this_thread();
     try {
       if (auto decoded = decode(bytes, scratch, out, random, offer); !decoded) return decoded;
-      if (masks_.empty()) return {};
-      return masks_.crop(in.subspan(1), std::span(out.begin(), out.end()).subspan(first_mask_),
-                         scratch.views.front().window());
+      if (moved_.empty()) return {};
+      return moved_.crop(in.subspan(1), out, first_moved_, scratch.views.front().window());
     } catch (const std::bad_alloc&) {
       return Fault::of(std::current_exception());
     }
@@ -380,14 +383,14 @@ class Decoding final : public PackingTransform {
 
   DecodeViewsOptions options_;
   Description description_;
-  Masks masks_;
-  std::size_t first_mask_ = 0;  // of the outputs
+  MovedFields moved_;
+  std::size_t first_moved_ = 0;  // of the outputs
   std::vector<CropPlace> crops_;
 };
 
 }  // namespace
 
-TransformPtr make_decoding(DecodeViewsOptions options, Description description, Masks masks) {
+TransformPtr make_decoding(DecodeViewsOptions options, Description description, MovedFields moved) {
   const auto refuse = [&](const std::string& what) {
     throw std::invalid_argument(fmt::format("{}: {}", description.name, what));
   };
@@ -406,7 +409,7 @@ TransformPtr make_decoding(DecodeViewsOptions options, Description description, 
     if (options.background) refuse("a background is for dtype u8; of u16, alpha is dropped");
   }
   if (options.background) check_color(description.name + ": background", *options.background);
-  return std::make_shared<Decoding>(std::move(options), std::move(description), std::move(masks));
+  return std::make_shared<Decoding>(std::move(options), std::move(description), std::move(moved));
 }
 
 }  // namespace penstock::transform

@@ -6,15 +6,15 @@
 #include <penstock/core/description.hpp>
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/transform/masks.hpp"
+#include "src/transform/moved_fields.hpp"
 
 namespace penstock::transform {
 
-/// Decodes an image once, into all views. `description` says how it was asked for. Masks are cropped with the first view.
+/// Decodes an image once, into all views. `description` says how it was asked for. Other fields are moved with the first view.
 ///
 /// Errors  std::invalid_argument  as decode_views, but for what concerns the views; begins with the
 ///                                description's name
 [[nodiscard]] TransformPtr make_decoding(DecodeViewsOptions options, Description description,
-                                         Masks masks = {});
+                                         MovedFields moved = {});
 
 }  // namespace penstock::transform

@@ -32,4 +32,10 @@ using Fits = bool (*)(const FieldSpec& field);
 [[nodiscard]] std::string call_with_field(std::string_view function, std::string_view field,
                                           std::string_view options);
 
+/// Of further fields that a transform takes and puts out again, such as masks. `noun` is what one of them is called.
+///
+/// Errors  std::invalid_argument  one without a name, or there twice, or among `taken`; begins with `caller`
+void check_names(std::string_view caller, std::string_view noun, std::span<const std::string> names,
+                 std::span<const std::string> taken);
+
 }  // namespace penstock::transform

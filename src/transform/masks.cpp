@@ -152,21 +152,10 @@ Result<void> crop_mask(const ConstTensorView& in, const TensorView& out, const W
 
 }  // namespace
 
-void check_masks(std::string_view caller, std::span<const std::string> masks,
-                 std::span<const std::string> taken) {
-  for (const std::string& name : masks) {
-    if (name.empty())
-      throw std::invalid_argument(fmt::format("{}: name the field of each mask", caller));
-    if (std::ranges::count(taken, name) > 0 || std::ranges::count(masks, name) > 1)
-      throw std::invalid_argument(
-          fmt::format("{}: the mask '{}' has the name of another field", caller, name));
-  }
-}
-
 Masks::Masks(std::string caller, std::vector<std::string> fields, int fill, DType dtype,
              const Crop& crop, std::span<const std::string> taken)
     : caller_(std::move(caller)), fields_(std::move(fields)), fill_(fill), dtype_(dtype) {
-  check_masks(caller_, fields_, taken);
+  check_names(caller_, "mask", fields_, taken);
   if (!with_type(dtype, [](auto) {}) || dtype == DType::i8 || dtype == DType::boolean)
     throw std::invalid_argument(
         fmt::format("{}: mask_dtype is an integer type that holds 255, such as u8, u16 or "

@@ -17,10 +17,6 @@
 
 namespace penstock::transform {
 
-/// Errors  std::invalid_argument  a mask without a name, or there twice, or among `taken`; begins with `caller`
-void check_masks(std::string_view caller, std::span<const std::string> masks,
-                 std::span<const std::string> taken);
-
 /// The masks of a transform: options, how they are bound, and what is done to them.
 ///
 /// Threads  const; scratch memory is the thread's own
@@ -29,7 +25,7 @@ class Masks {
   Masks() = default;
   /// `dtype` is that of masks that are decoded here. `taken` are the names of other fields that are put out.
   ///
-  /// Errors  std::invalid_argument  as check_masks; a crop of several parts; a type that is no integer
+  /// Errors  std::invalid_argument  as check_names; a crop of several parts; a type that is no integer
   Masks(std::string caller, std::vector<std::string> fields, int fill, DType dtype,
         const Crop& crop, std::span<const std::string> taken);
 
@@ -46,6 +42,7 @@ class Masks {
                                   std::span<const TensorView> out, const Window& window) const;
 
   [[nodiscard]] bool empty() const noexcept { return fields_.empty(); }
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return fields_; }
 
  private:
   std::string caller_;

@@ -14,6 +14,7 @@
 #include <penstock/jpeg/decoder.hpp>
 #include <penstock/jpeg/jpeg_index.hpp>
 #include <penstock/transform/crop.hpp>
+#include <penstock/transform/instances.hpp>
 #include <penstock/transform/transform.hpp>
 
 namespace PENSTOCK_EXPORT penstock {
@@ -31,6 +32,7 @@ struct CropImageOptions {
   std::vector<std::string> masks{};
   int mask_fill = 255;
   DType mask_dtype = DType::u8;
+  std::optional<Instances> instances{};
 };
 
 template <class Visitor>
@@ -43,19 +45,20 @@ void visit_fields(Visitor& visit, CropImageOptions& options) {
   visit.later("masks", options.masks);
   visit.later("mask_fill", options.mask_fill);
   visit.later("mask_dtype", options.mask_dtype);
+  visit.later("instances", options.instances);
 }
 
 /// decode_image for images that are decoded already, such as arrays of CIFAR's: the same crops,
-/// the same random numbers, the same pixels and the same masks.
+/// the same random numbers, the same pixels, masks and instances.
 ///
 /// A fault: an image without pixels, or smaller than a random_crop without pad_if_needed.
 ///
 /// Shapes   in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out:
-///          `field` [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks as of decode_image; with
+///          `field` [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks and instances as of decode_image; with
 ///          five_crops or ten_crops a first dimension of as many.
 /// Threads  any number at the same time. While it works, a thread needs four bytes for each pixel that the crop reaches.
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], or two fields of one
-///          name; at bind: another type or shape, a fill of several levels for images of one channel, or a mask whose
+///          name; instances or masks with several crops; at bind: another type or shape, a fill of several levels for images of one channel, or a mask whose
 ///          type has no `mask_fill`; pillow_bicubic for u16
 [[nodiscard]] TransformPtr crop_image(CropImageOptions options);
 
@@ -127,6 +130,7 @@ struct DecodeImageOptions {
   int mask_fill = 255;  ///< the value of masks beside the image; most losses ignore 255
   /// type of masks that are PNGs: u16, i32 or larger for values of 16 bits (instances, say); torch's losses take i64
   DType mask_dtype = DType::u8;
+  std::optional<Instances> instances{};  ///< boxes and keypoints that are moved as the pixels are
   JpegDecoder decoder = JpegDecoder::reference;  ///< what decodes JPEGs
   ResizeFilter filter =
       ResizeFilter::bilinear;  ///< what resizes, antialiased where an image shrinks
@@ -157,6 +161,7 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
   visit.later("masks", options.masks);
   visit.later("mask_fill", options.mask_fill);
   visit.later("mask_dtype", options.mask_dtype);
+  visit.later("instances", options.instances);
   visit.object("index", options.index);
   visit.object("stats", options.stats);
 }
@@ -184,13 +189,13 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
 /// size than the image, is a fault.
 ///
 /// Shapes   in: `field` u8 [?], each mask u8 [?], or decoded: integers [H,W] or [H,W,1]; out: `field` u8 or
-///          u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of mask_dtype or, if decoded, its type. With
-///          five_crops or ten_crops, image and geometry have a first dimension of as many.
+///          u16 [H,W,channels], `geometry` i32 [8] if asked for, each mask [H,W] of mask_dtype or, if decoded, its type;
+///          instances as Instances says. With five_crops or ten_crops, image and geometry have a first dimension of as many.
 /// Threads  any number at the same time. A thread keeps at most a few MiB of scratch memory between images; while it
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
 ///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is
-///          not positive, two fields of one name, masks with several crops, channels other than 1 and 3, a fill of several
+///          not positive, two fields of one name, masks or instances with several crops, limits of instances out of range, channels other than 1 and 3, a fill of several
 ///          levels for 1, a dtype other than u8 and u16, pillow_bicubic or a background with u16, or a level of
 ///          the background outside [0,255]; at bind: another type or shape, or a mask whose type has no `mask_fill`
 /// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level. Of 16 bits it is

@@ -64,6 +64,12 @@ struct Binding {
   std::vector<FieldSpec> outputs;
 };
 
+/// An image whose pixels a transform may move, and the other fields that it moves by the same numbers, such as masks and boxes.
+struct ImageMove {
+  std::string image;
+  std::vector<std::string> with;
+};
+
 /// A pure function of (fields, random numbers): equal arguments give equal bytes on every machine.
 ///
 /// Threads  const, called from many threads at once; scratch memory is thread_local or on the
@@ -85,6 +91,9 @@ class Transform {
   [[nodiscard]] virtual std::optional<FunctionTime> function_time() const { return std::nullopt; }
   /// Whether apply() may draw random numbers. Several processes need no seed where nothing in a plan does.
   [[nodiscard]] virtual bool is_random() const noexcept { return true; }
+  /// None where it moves no pixels. A plan refuses a transform that moves an image without a field that an earlier one moved
+  /// with it.
+  [[nodiscard]] virtual std::optional<ImageMove> image_move() const { return std::nullopt; }
   /// What it keeps of the JPEGs that it has decoded; null where it keeps nothing.
   [[nodiscard]] virtual std::shared_ptr<JpegIndexStore> jpeg_index() const { return nullptr; }
 };

@@ -1,0 +1,140 @@
+"""Boxes and keypoints beside torchvision v2's, moved by the same parameters, as a markdown table.
+
+Usage: python bench/instances_peers.py [--images 200] [--seed 1]
+       pip install penstock torch torchvision numpy
+
+Of images of random sizes with 20 boxes and 20 keypoints each: the largest difference of a coordinate, in pixels, and how many
+were compared. Where a crop draws its place, torchvision gets the one that was drawn (the field `geometry`). Boxes that torchvision
+leaves below a pixel are compared by their absence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+import torchvision
+from torchvision import tv_tensors
+from torchvision.transforms.v2 import functional as F
+
+import penstock as ps
+from penstock import augment as pa
+
+COUNT = 20
+Move = Callable[[Any, list[int]], Any]  # of a tv_tensor, with the geometry of the sample
+
+
+class Items:
+    def __init__(self, images: int, seed: int, size: tuple[int, int] | None) -> None:
+        self.images, self.seed, self.size = images, seed, size
+
+    def __len__(self) -> int:
+        return self.images
+
+    def __getitem__(self, number: int) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng((self.seed, number))
+        height, width = self.size or rng.integers(250, 700, 2)
+        corner = rng.uniform(0, 1, (COUNT, 2)) * [width - 4, height - 4]
+        end = corner + 3 + rng.uniform(0, 1, (COUNT, 2)) * ([width - 3, height - 3] - corner)
+        points = rng.uniform(0, 1, (COUNT, 1, 2)) * [width, height]
+        return {
+            "image": np.zeros((height, width, 3), np.uint8),
+            "boxes": np.concatenate([corner, np.minimum(end, [width, height])], 1).astype(np.float32),
+            "points": np.concatenate([points, np.full((COUNT, 1, 1), 2)], 2).astype(np.float32),
+            "numbers": np.arange(COUNT),
+        }
+
+
+FIELDS: dict[str, Any] = {
+    "image": ("u8", (None, None, 3)),
+    "boxes": ("f32", (None, 4)),
+    "points": ("f32", (None, 1, 3)),
+    "numbers": ("i64", (None,)),
+}
+
+
+def affine(angle: float = 0, x: int = 0, y: int = 0, scale: float = 1, shear: tuple[float, float] = (0, 0)) -> Move:
+    return lambda one, _: F.affine(one, angle, [x, y], scale, list(shear))
+
+
+def cropped(size: tuple[int, int]) -> Move:
+    """The crop that the geometry says, resized."""
+    return lambda one, at: F.resize(F.crop(one, at[1], at[0], at[3], at[2]), list(size))
+
+
+def cases() -> Iterator[tuple[str, list[Any], Move]]:
+    """What each is called, our crop or operation, and torchvision's."""
+    yield "resize_to", [ps.resize_to((320, 480))], lambda one, _: F.resize(one, [320, 480])
+    yield "resize_to, mirrored", [ps.resize_to((320, 480)), 1.0], lambda one, _: F.horizontal_flip(F.resize(one, [320, 480]))
+    yield "random_crop", [ps.random_crop(224)], cropped((224, 224))
+    yield "random_resized_crop", [ps.random_resized_crop((224, 288))], cropped((224, 288))
+    yield "flip", [pa.flip(1)], lambda one, _: F.horizontal_flip(one)
+    yield "vertical_flip", [pa.vertical_flip(1)], lambda one, _: F.vertical_flip(one)
+    for degrees in (7, 30, 90, 200):
+        yield f"rotate {degrees}", [pa.rotate(degrees)], lambda one, _, degrees=degrees: F.rotate(one, degrees)
+    yield "shear 12, -8", [pa.shear(12, -8)], affine(shear=(12, -8))
+    yield "translate", [pa.translate(0.125, -0.25)], affine(x=50, y=-80)
+    yield (
+        "affine 10, 0.125, -0.25, 1.2, (5, -4)",
+        [pa.affine(degrees=10, translate_x=0.125, translate_y=-0.25, scale=1.2, shear_x=5, shear_y=-4)],
+        affine(10, 50, -80, 1.2, (5, -4)),
+    )
+
+
+def compare(ours: list[Any], theirs: Move, images: int, seed: int) -> tuple[float, int, float, int]:
+    """The largest difference of boxes, how many, and the same of keypoints."""
+    things = ps.Instances("boxes", keypoints="points", fields=["numbers"], min_size=1)
+    is_crop = isinstance(ours[0], ps.Crop)
+    items = Items(images, seed, None if is_crop else (320, 400))
+    plan = ps.Dataset(items, fields=FIELDS).seed(seed)
+    if is_crop:
+        plan = plan.map(ps.crop_image(crop=ours[0], flip=ours[1] if len(ours) > 1 else 0, geometry="at", instances=things))
+    else:
+        plan = plan.map(ps.crop_image(crop=ps.resize_to((320, 400)), geometry="at", instances=things))
+        plan = plan.map(ps.augment_image(ours, instances=things))
+    plan = plan.map(ps.pad("boxes", to=COUNT, lengths="count")).map(ps.pad("points", to=COUNT)).map(ps.pad("numbers", to=COUNT))
+    largest, boxes_compared, furthest, points_compared = 0.0, 0, 0.0, 0
+    for number, step in enumerate(plan.batch(1).loader()):
+        given = items[number]
+        canvas = given["image"].shape[:2]
+        at = np.asarray(step["at"])[0].tolist()
+        count = int(np.asarray(step["count"])[0])
+        box = tv_tensors.BoundingBoxes(torch.from_numpy(given["boxes"]), format="XYXY", canvas_size=canvas)
+        moved = F.clamp_bounding_boxes(theirs(box, at)).numpy()
+        point = tv_tensors.KeyPoints(torch.from_numpy(given["points"][:, :, :2].copy()), canvas_size=canvas)
+        points = theirs(point, at).numpy()
+        size = np.minimum(moved[:, 2] - moved[:, 0], moved[:, 3] - moved[:, 1])
+        kept = np.asarray(step["numbers"])[0, :count]
+        unsure = set(np.flatnonzero(np.abs(size - 1) < 1e-3).tolist())
+        assert set(kept.tolist()) ^ set(np.flatnonzero(size >= 1).tolist()) <= unsure, (number, kept, size)
+        if count == 0:
+            continue
+        largest = max(largest, float(np.abs(np.asarray(step["boxes"])[0, :count] - moved[kept]).max()))
+        boxes_compared += count
+        ours_points = np.asarray(step["points"])[0, :count, 0]
+        visible = ours_points[:, 2] != 0
+        if visible.any():
+            furthest = max(furthest, float(np.abs(ours_points[visible, :2] - points[kept][visible, 0]).max()))
+            points_compared += int(visible.sum())
+    return largest, boxes_compared, furthest, points_compared
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    print(f"{options.images} images; torch {torch.__version__}, torchvision {torchvision.__version__}; {platform.machine()}\n")
+    print("| Beside torchvision v2 | Boxes | Largest difference, pixels | Keypoints | Largest difference, pixels |")
+    print("|---|---|---|---|---|")
+    for name, ours, theirs in cases():
+        largest, boxes, furthest, points = compare(ours, theirs, options.images, options.seed)
+        print(f"| {name} | {boxes} | {largest:.6f} | {points} | {furthest:.6f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+// transform/instances: the things that an image shows, one by one: boxes and keypoints, which move with its pixels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <penstock/core/export.hpp>
+#include <penstock/core/fields.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+
+/// What the four numbers of a box are. Coordinates go to the right and downwards from the upper left corner of the image,
+/// so that the pixel (x, y) lies from (x, y) to (x + 1, y + 1).
+enum class BoxFormat : std::uint8_t {
+  xyxy,    ///< left, top, right, bottom: torchvision, Pascal VOC
+  xywh,    ///< left, top, width, height: COCO
+  cxcywh,  ///< the middle, width, height: YOLO, DETR
+};
+template <>
+struct EnumNames<BoxFormat> {
+  static constexpr std::pair<BoxFormat, const char*> kNames[] = {
+      {BoxFormat::xyxy, "xyxy"}, {BoxFormat::xywh, "xywh"}, {BoxFormat::cxcywh, "cxcywh"}};
+};
+
+/// The fields of an image's instances, with one row for each instance in all of them. Boxes and keypoints are moved as the
+/// pixels are, by the same numbers, and what lies outside the new image is cut off. An instance of which too little is left is
+/// removed: its row goes from all of the fields.
+///
+/// A rotated or sheared box becomes the upright box around its corners, so it grows. A keypoint outside the new image gets
+/// the visibility 0; x and y of keypoints with this visibility become 0, which in COCO means "not labelled". Where an image
+/// is mirrored, from left to right or from top to bottom, keypoints are exchanged as `flip_index` says.
+///
+/// Shapes  boxes f32 or f64 [?,4]; keypoints f32 or f64 [?,k,3] (x, y, visibility); other fields of any type [?,...]. What comes
+///         out are boxes f32 [?,4] as left, top, right, bottom in pixels of the new image, and keypoints f32 [?,k,3] in its
+///         pixels; pad() makes each of them one length for a batch
+/// Faults  fields with different numbers of rows; a box or keypoint that is not finite, a box that ends before it begins;
+///         normalized boxes beyond 2, or boxes of decode_image and crop_image that all lie in the first pixel and are not said to be normalized
+/// Source  as torchvision.transforms.v2.functional moves boxes; min_visible as Albumentations' min_visibility
+struct Instances {
+  std::string boxes{};      ///< the field of the boxes
+  std::string keypoints{};  ///< the field of the keypoints; "": there is none
+  /// other fields, of which the rows of removed instances are removed, too, such as labels and areas, which stay as they
+  /// are otherwise
+  std::vector<std::string> fields{};
+  BoxFormat format = BoxFormat::xyxy;  ///< of the boxes that come in
+  /// whether boxes and keypoints that come in are fractions of the image's width and height
+  bool normalized = false;
+  double min_size = 1;  ///< an instance with a box of less width or height, in pixels, is removed
+  double min_visible =
+      0;  ///< an instance is removed if less than this fraction of its box's area is left
+  /// for each keypoint the one whose place it takes where the image is mirrored, such as [0, 2, 1] of a nose and two eyes; by
+  /// default they stay
+  std::vector<int> flip_index{};
+
+  friend bool operator==(const Instances&, const Instances&) = default;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, Instances& instances) {
+  visit("boxes", instances.boxes);
+  visit("keypoints", instances.keypoints);
+  visit("fields", instances.fields);
+  visit("format", instances.format);
+  visit("normalized", instances.normalized);
+  visit("min_size", instances.min_size);
+  visit("min_visible", instances.min_visible);
+  visit("flip_index", instances.flip_index);
+}
+
+}  // namespace penstock

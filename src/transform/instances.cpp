@@ -1,0 +1,423 @@
+#include "src/transform/instances.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/transform/find_field.hpp"
+
+namespace penstock::transform {
+
+namespace {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+struct Box {
+  double left = 0;
+  double top = 0;
+  double right = 0;
+  double bottom = 0;
+
+  [[nodiscard]] double width() const noexcept { return right - left; }
+  [[nodiscard]] double height() const noexcept { return bottom - top; }
+  [[nodiscard]] double area() const noexcept { return width() * height(); }
+  [[nodiscard]] bool is_finite() const noexcept {
+    return std::isfinite(left) && std::isfinite(top) && std::isfinite(right) &&
+           std::isfinite(bottom);
+  }
+};
+
+Box cut(const Box& box, const Region& visible) {
+  const double right = visible.x + visible.width;
+  const double bottom = visible.y + visible.height;
+  return {std::clamp(box.left, visible.x, right), std::clamp(box.top, visible.y, bottom),
+          std::clamp(box.right, visible.x, right), std::clamp(box.bottom, visible.y, bottom)};
+}
+
+Point moved(const Point& point, const PointMove& move) {
+  const auto& m = move.matrix;
+  const double w = m[6] * point.x + m[7] * point.y + m[8];
+  return {(m[0] * point.x + m[1] * point.y + m[2]) / w,
+          (m[3] * point.x + m[4] * point.y + m[5]) / w};
+}
+
+// The upright box around the corners.
+Box moved(const Box& box, const PointMove& move) {
+  const Point first = moved(Point{box.left, box.top}, move);
+  Box around{first.x, first.y, first.x, first.y};
+  for (const Point& corner :
+       {Point{box.right, box.top}, Point{box.left, box.bottom}, Point{box.right, box.bottom}}) {
+    const Point to = moved(corner, move);
+    around = {std::min(around.left, to.x), std::min(around.top, to.y), std::max(around.right, to.x),
+              std::max(around.bottom, to.y)};
+  }
+  return around;
+}
+
+Region whole(ImageSize image) {
+  return {.x = 0,
+          .y = 0,
+          .width = static_cast<double>(image.width),
+          .height = static_cast<double>(image.height)};
+}
+
+// Of a matrix whose determinant is not 0; up to a factor, which points do not depend on.
+std::array<double, 9> inverse_of(const std::array<double, 9>& m) {
+  return {m[4] * m[8] - m[5] * m[7], m[2] * m[7] - m[1] * m[8], m[1] * m[5] - m[2] * m[4],
+          m[5] * m[6] - m[3] * m[8], m[0] * m[8] - m[2] * m[6], m[2] * m[3] - m[0] * m[5],
+          m[3] * m[7] - m[4] * m[6], m[1] * m[6] - m[0] * m[7], m[0] * m[4] - m[1] * m[3]};
+}
+
+// A step says where a pixel comes from, with the doubled coordinates of its middle.
+std::array<double, 9> source_matrix(const augment::Step& step) {
+  const auto scaled = [](std::int64_t value, int bits) {
+    return std::ldexp(static_cast<double>(value), -bits);
+  };
+  const bool is_affine = step.kind == augment::StepKind::affine;
+  const int bits = is_affine ? augment::kCoordinateBits : augment::kNumeratorBits;
+  std::array<double, 9> matrix{};
+  for (std::size_t i = 0; i < 6; ++i)
+    matrix[i] = scaled(step.values[i], i % 3 == 2 ? bits : bits - 1);
+  for (std::size_t i = 6; i < 8 && !is_affine; ++i)
+    matrix[i] = scaled(step.values[i], augment::kDenominatorBits - 1);
+  matrix[8] = 1;
+  return matrix;
+}
+
+double number_at(const ConstTensorView& view, std::size_t index) {
+  return view.dtype() == DType::f32 ? static_cast<double>(view.data<float>()[index])
+                                    : view.data<double>()[index];
+}
+
+void check_options(const std::string& caller, const Instances& options) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::invalid_argument(fmt::format("{}: instances: {}", caller, what));
+  };
+  if (options.boxes.empty() && options.keypoints.empty())
+    refuse("name the field of the boxes, or that of the keypoints");
+  if (options.boxes.empty() && !options.fields.empty())
+    refuse(
+        fmt::format("instances are removed by their boxes: name these, or leave out fields, of "
+                    "which the first is '{}'",
+                    options.fields.front()));
+  if (!(options.min_size >= 0 && std::isfinite(options.min_size)))
+    refuse(fmt::format("min_size is 0 pixels or more, found {}", options.min_size));
+  if (!(options.min_visible >= 0 && options.min_visible <= 1))
+    refuse(fmt::format("min_visible is a fraction from 0 to 1, found {}", options.min_visible));
+  if (options.flip_index.empty()) return;
+  if (options.keypoints.empty()) refuse("flip_index is for keypoints, and these have no field");
+  std::vector<int> sorted = options.flip_index;
+  std::ranges::sort(sorted);
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    if (std::cmp_not_equal(sorted[i], i))
+      refuse(fmt::format(
+          "flip_index has each number from 0 to {} once, and {} is {}", sorted.size() - 1, i,
+          std::ranges::count(sorted, static_cast<int>(i)) == 0 ? "missing" : "there twice"));
+}
+
+}  // namespace
+
+PointMove point_move(const Window& window) {
+  const Region& region = window.region;
+  const PixelRect& place = window.place;
+  const double across = place.width / region.width;
+  const double down = place.height / region.height;
+  PointMove move{.matrix = {across, 0, place.x - region.x * across,  //
+                            0, down, place.y - region.y * down,      //
+                            0, 0, 1},
+                 .visible = {.x = static_cast<double>(place.x),
+                             .y = static_cast<double>(place.y),
+                             .width = static_cast<double>(place.width),
+                             .height = static_cast<double>(place.height)},
+                 .mirrored = window.flipped};
+  if (!window.flipped) return move;
+  const double width = window.sample.width;
+  move.matrix[0] = -move.matrix[0];
+  move.matrix[2] = width - move.matrix[2];
+  move.visible.x = width - move.visible.x - move.visible.width;
+  return move;
+}
+
+PointMove point_move(const augment::Step& step, ImageSize image) {
+  PointMove move{.visible = whole(image)};
+  switch (step.kind) {
+    case augment::StepKind::flip:
+      move.matrix[0] = -1;
+      move.matrix[2] = image.width;
+      move.mirrored = true;
+      break;
+    case augment::StepKind::vertical_flip:
+      move.matrix[4] = -1;
+      move.matrix[5] = image.height;
+      move.mirrored = true;
+      break;
+    default:
+      move.matrix = inverse_of(source_matrix(step));
+  }
+  return move;
+}
+
+MovedInstances::MovedInstances(std::string caller, std::optional<Instances> options,
+                               std::span<const std::string> taken, bool is_first)
+    : caller_(std::move(caller)), options_(std::move(options)), is_first_(is_first) {
+  if (!options_) return;
+  check_options(caller_, *options_);
+  for (const std::string& name : {options_->boxes, options_->keypoints})
+    if (!name.empty()) names_.push_back(name);
+  names_.insert(names_.end(), options_->fields.begin(), options_->fields.end());
+  check_names(caller_, "field of instances", names_, taken);
+}
+
+MovedInstances::MovedInstances(std::string caller, std::optional<Instances> options,
+                               const Crop& crop, std::span<const std::string> taken)
+    : MovedInstances(std::move(caller), std::move(options), taken, true) {
+  if (options_ && crop.parts() != 0)
+    throw std::invalid_argument(fmt::format("{}: instances follow one crop, and {} makes {}",
+                                            caller_, crop.to_string(), crop.parts()));
+}
+
+void MovedInstances::bind(std::span<const FieldSpec> fields, Binding& binding) const {
+  if (!options_) return;
+  const auto refuse = [&](const std::string& expected, const FieldSpec& found) {
+    throw std::invalid_argument(fmt::format(
+        "{}: {}; found {}{}", caller_, expected, found.to_string(),
+        !found.shape.is_dynamic() && found.shape.rank() > 0
+            ? ": it has one number of rows in all samples, as pad gives it; put pad behind"
+            : ""));
+  };
+  for (const std::string& name : names_) {
+    const std::size_t input = find_field(fields, name, caller_);
+    FieldSpec field = fields[input];
+    const auto extents = field.shape.extents();
+    const bool has_rows =
+        !extents.empty() && extents[0] == kDynamic && std::ranges::count(extents, kDynamic) == 1;
+    const bool is_real = field.dtype == DType::f32 || field.dtype == DType::f64;
+    if (name == options_->boxes) {
+      if (!has_rows || !is_real || extents.size() != 2 || extents[1] != 4)
+        refuse("boxes are f32 or f64 [?,4]", field);
+      field.dtype = DType::f32;
+    } else if (name == options_->keypoints) {
+      if (!has_rows || !is_real || extents.size() != 3 || extents[1] == 0 || extents[2] != 3)
+        refuse("keypoints are f32 or f64 [?,k,3], of x, y and visibility", field);
+      if (!options_->flip_index.empty() &&
+          std::cmp_not_equal(options_->flip_index.size(), extents[1]))
+        throw std::invalid_argument(
+            fmt::format("{}: flip_index has {} numbers, and an instance {} keypoints: {}", caller_,
+                        options_->flip_index.size(), extents[1], field.to_string()));
+      field.dtype = DType::f32;
+    } else if (!has_rows) {
+      refuse("a field of instances has one row for each, [?,...]", field);
+    }
+    binding.inputs.push_back(input);
+    binding.outputs.push_back(std::move(field));
+  }
+}
+
+// What a thread keeps between images.
+struct MovedInstances::Scratch {
+  std::vector<Box> boxes;
+  std::vector<std::size_t> kept;  // numbers of the rows that stay
+
+  static Scratch& of_this_thread() {
+    static thread_local Scratch scratch;
+    return scratch;
+  }
+};
+
+// The instances of one image, on their way.
+class MovedInstances::Rows {
+ public:
+  Rows(const MovedInstances& of, ImageSize image, std::span<const PointMove> moves)
+      : of_(of), options_(*of.options_), image_(image), moves_(moves) {}
+
+  Result<void> move_boxes(const ConstTensorView& in) {
+    const auto count = static_cast<std::size_t>(in.shape()[0]);
+    scratch_.boxes.resize(count);
+    scratch_.kept.clear();
+    double most = 0;
+    for (std::size_t row = 0; row < count; ++row) {
+      auto read = box_at(in, row);
+      if (!read) return std::move(read.fault());
+      Box box = *read;
+      most = std::max({most, box.right, box.bottom});
+      if (follow(box)) scratch_.kept.push_back(row);
+      scratch_.boxes[row] = box;
+    }
+    if (of_.is_first_ && !options_.normalized && most > 0 && most <= 1)
+      return fault(
+          "all boxes lie in the first pixel: give normalized = true if they are fractions of the "
+          "image's width and height");
+    return {};
+  }
+
+  void keep_all(std::size_t count) {
+    scratch_.kept.resize(count);
+    for (std::size_t row = 0; row < count; ++row) scratch_.kept[row] = row;
+  }
+
+  void write_boxes(float* out) const {
+    for (const std::size_t row : scratch_.kept) {
+      const Box& box = scratch_.boxes[row];
+      for (const double number : {box.left, box.top, box.right, box.bottom})
+        *out++ = static_cast<float>(number);
+    }
+  }
+
+  Result<void> write_keypoints(const ConstTensorView& in, float* out) const {
+    const auto points = static_cast<std::size_t>(in.shape()[1]);
+    const bool exchanged = !options_.flip_index.empty() &&
+                           std::ranges::count(moves_, true, &PointMove::mirrored) % 2 == 1;
+    for (const std::size_t row : scratch_.kept)
+      for (std::size_t k = 0; k < points; ++k, out += 3) {
+        const std::size_t from = exchanged ? static_cast<std::size_t>(options_.flip_index[k]) : k;
+        const std::size_t at = (row * points + from) * 3;
+        const double visibility = number_at(in, at + 2);
+        Point point{number_at(in, at), number_at(in, at + 1)};
+        if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(visibility))
+          return fault_of(options_.keypoints,
+                          fmt::format("keypoint {} of instance {} is ({}, {}, {})", from, row,
+                                      point.x, point.y, visibility));
+        const bool is_visible = visibility != 0 && follow(point);
+        out[0] = is_visible ? static_cast<float>(point.x) : 0;
+        out[1] = is_visible ? static_cast<float>(point.y) : 0;
+        out[2] = is_visible ? static_cast<float>(visibility) : 0;
+      }
+    return {};
+  }
+
+  void copy_rows(const ConstTensorView& in, const TensorView& out) const {
+    const std::size_t bytes = in.byte_size() / static_cast<std::size_t>(in.shape()[0]);
+    std::byte* to = out.raw();
+    for (const std::size_t row : scratch_.kept) {
+      if (bytes != 0) std::memcpy(to, in.raw() + row * bytes, bytes);
+      to += bytes;
+    }
+  }
+
+  [[nodiscard]] std::size_t left() const noexcept { return scratch_.kept.size(); }
+  // Of the field of the boxes or, without boxes, of the keypoints.
+  [[nodiscard]] Fault fault(const std::string& reason) const {
+    return fault_of(of_.names_.front(), reason);
+  }
+  [[nodiscard]] static Fault fault_of(const std::string& field, const std::string& reason) {
+    return Fault{.reason = fmt::format("'{}': {}", field, reason)};
+  }
+
+ private:
+  // In pixels of the image.
+  Result<Box> box_at(const ConstTensorView& in, std::size_t row) const {
+    std::array<double, 4> given{};
+    for (std::size_t i = 0; i < 4; ++i) given[i] = number_at(in, 4 * row + i);
+    const auto refuse = [&](std::string_view what) {
+      return fault(fmt::format("the box of instance {}, ({}, {}, {}, {}), {}", row, given[0],
+                               given[1], given[2], given[3], what));
+    };
+    Box box{given[0], given[1], given[2], given[3]};
+    if (!box.is_finite()) return refuse("is not finite");
+    switch (options_.format) {
+      case BoxFormat::xyxy:
+        if (box.width() < 0 || box.height() < 0)
+          return refuse("ends before it begins: set format = xywh or cxcywh if it has another one");
+        break;
+      case BoxFormat::xywh:
+        box = {given[0], given[1], given[0] + given[2], given[1] + given[3]};
+        break;
+      case BoxFormat::cxcywh:
+        box = {given[0] - given[2] / 2, given[1] - given[3] / 2, given[0] + given[2] / 2,
+               given[1] + given[3] / 2};
+        break;
+    }
+    if (box.width() < 0 || box.height() < 0) return refuse("has a size below 0");
+    if (!options_.normalized) return box;
+    constexpr double kNoFraction = 2;
+    if (std::max(box.right, box.bottom) > kNoFraction)
+      return refuse(
+          "is in pixels, and normalized = true stands for fractions of the image's sides");
+    return Box{box.left * image_.width, box.top * image_.height, box.right * image_.width,
+               box.bottom * image_.height};
+  }
+
+  // False where it is to be removed.
+  bool follow(Box& box) const {
+    double visible = 1;
+    const auto show = [&](const Region& region) {
+      const double area = box.area();
+      box = cut(box, region);
+      if (area > 0) visible *= box.area() / area;
+    };
+    show(whole(image_));
+    for (const PointMove& move : moves_) {
+      if (!(box.width() > 0 && box.height() > 0)) return false;
+      box = moved(box, move);
+      if (!box.is_finite()) return false;
+      show(move.visible);
+    }
+    return box.width() > 0 && box.height() > 0 && box.width() >= options_.min_size &&
+           box.height() >= options_.min_size && visible >= options_.min_visible;
+  }
+
+  // False where it is no longer in the image.
+  bool follow(Point& point) const {
+    if (options_.normalized) point = {point.x * image_.width, point.y * image_.height};
+    const auto shows = [&](const Region& region) {
+      return point.x >= region.x && point.x <= region.x + region.width && point.y >= region.y &&
+             point.y <= region.y + region.height;
+    };
+    if (!shows(whole(image_))) return false;
+    return std::ranges::all_of(moves_, [&](const PointMove& move) {
+      point = moved(point, move);
+      return shows(move.visible);
+    });
+  }
+
+  const MovedInstances& of_;
+  const Instances& options_;
+  ImageSize image_;
+  std::span<const PointMove> moves_;
+  Scratch& scratch_ = Scratch::of_this_thread();
+};
+
+Result<void> MovedInstances::move(std::span<const ConstTensorView> in, Outputs out,
+                                  std::size_t first_output, ImageSize image,
+                                  std::span<const PointMove> moves) const {
+  if (!options_) return {};
+  Rows rows(*this, image, moves);
+  const std::int64_t count = in[0].shape()[0];
+  for (std::size_t i = 1; i < names_.size(); ++i)
+    if (in[i].shape()[0] != count)
+      return rows.fault(
+          fmt::format("there are {} rows, and {} of '{}': each instance has one in "
+                      "each field",
+                      count, in[i].shape()[0], names_[i]));
+  if (options_->boxes.empty())
+    rows.keep_all(static_cast<std::size_t>(count));
+  else if (auto done = rows.move_boxes(in[0]); !done)
+    return done;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const auto extents = in[i].shape().extents();
+    const TensorView& to =
+        out.resize(first_output + i,
+                   Shape(extents.subspan(1)).with_rows(static_cast<std::int64_t>(rows.left())));
+    if (rows.left() == 0) continue;
+    if (names_[i] == options_->boxes) {
+      rows.write_boxes(to.data<float>());
+    } else if (names_[i] == options_->keypoints) {
+      if (auto done = rows.write_keypoints(in[i], to.data<float>()); !done) return done;
+    } else {
+      rows.copy_rows(in[i], to);
+    }
+  }
+  return {};
+}
+
+}  // namespace penstock::transform

@@ -1,0 +1,79 @@
+// transform/instances: boxes and keypoints, moved as the pixels of their image are.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/tensor.hpp>
+#include <penstock/transform/crop.hpp>
+#include <penstock/transform/instances.hpp>
+#include <penstock/transform/transform.hpp>
+
+#include "src/augment/step.hpp"
+#include "src/transform/window.hpp"
+
+namespace penstock::transform {
+
+/// Where the points of one image are in the image that is made of it.
+struct PointMove {
+  /// Row by row: x' = (m[0] x + m[1] y + m[2]) / w with w = m[6] x + m[7] y + m[8], and y' likewise of m[3…5].
+  std::array<double, 9> matrix{1, 0, 0, 0, 1, 0, 0, 0, 1};
+  Region visible;         ///< of the new image, what shows the old one
+  bool mirrored = false;  ///< whether left and right, or up and down, are exchanged
+};
+
+[[nodiscard]] PointMove point_move(const Window& window);
+/// Of a step that is_move(), on an image of this size.
+[[nodiscard]] PointMove point_move(const augment::Step& step, ImageSize image);
+
+/// The instances of a transform: options, how they are bound, and what is done to them.
+///
+/// Threads  const; scratch memory is the thread's own
+class MovedInstances {
+ public:
+  MovedInstances() = default;
+  /// `taken` are the names of other fields that are put out. `is_first`: nothing was moved before, so boxes that all lie in
+  /// one pixel are no boxes in pixels.
+  ///
+  /// Errors  std::invalid_argument  no field, one without a name or there twice, or among `taken`; other fields without
+  ///                                boxes; a limit out of range; flip_index is no permutation, or without keypoints
+  MovedInstances(std::string caller, std::optional<Instances> options,
+                 std::span<const std::string> taken, bool is_first);
+  /// The same of a crop, which has one part.
+  MovedInstances(std::string caller, std::optional<Instances> options, const Crop& crop,
+                 std::span<const std::string> taken);
+
+  /// Appends an input and an output for each field.
+  ///
+  /// Errors  std::invalid_argument  no such field, or one of another type or shape
+  void bind(std::span<const FieldSpec> fields, Binding& binding) const;
+
+  /// Writes what `moves`, one after the other, leave of the instances of an image of this size. `in` are the inputs that
+  /// bind() appended, and `first_output` is the number of its first output.
+  ///
+  /// Errors  Fault  as Instances says
+  [[nodiscard]] Result<void> move(std::span<const ConstTensorView> in, Outputs out,
+                                  std::size_t first_output, ImageSize image,
+                                  std::span<const PointMove> moves) const;
+
+  [[nodiscard]] bool empty() const noexcept { return !options_; }
+  /// Of its fields.
+  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
+
+ private:
+  struct Scratch;
+  class Rows;
+
+  std::string caller_;
+  std::optional<Instances> options_;
+  bool is_first_ = true;
+  std::vector<std::string>
+      names_;  // of the fields: boxes and keypoints where there are any, then the others
+};
+
+}  // namespace penstock::transform

@@ -1,0 +1,60 @@
+// transform/moved_fields: the fields that a crop moves with its image: masks and instances.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/transform/instances.hpp"
+#include "src/transform/masks.hpp"
+
+namespace penstock::transform {
+
+/// Threads  const; scratch memory is the thread's own
+class MovedFields {
+ public:
+  MovedFields() = default;
+  MovedFields(Masks masks, MovedInstances instances)
+      : masks_(std::move(masks)), instances_(std::move(instances)) {}
+
+  /// Appends an input and an output for each field.
+  ///
+  /// Errors  std::invalid_argument  as Masks and MovedInstances
+  void bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& binding) const {
+    masks_.bind(fields, sample, binding);
+    instances_.bind(fields, binding);
+  }
+
+  /// Writes what the window shows of each field. `in` are the inputs that bind() appended, and `first_output` is the number of
+  /// its first output.
+  ///
+  /// Errors  Fault  as Masks and MovedInstances
+  [[nodiscard]] Result<void> crop(std::span<const ConstTensorView> in, Outputs out,
+                                  std::size_t first_output, const Window& window) const {
+    const std::size_t masks = masks_.names().size();
+    if (auto done =
+            masks_.crop(in.first(masks),
+                        std::span(out.begin(), out.end()).subspan(first_output, masks), window);
+        !done || instances_.empty())
+      return done;
+    const PointMove move = point_move(window);
+    return instances_.move(in.subspan(masks), out, first_output + masks, window.image,
+                           std::span(&move, 1));
+  }
+
+  /// Of all fields.
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all(masks_.names().begin(), masks_.names().end());
+    all.insert(all.end(), instances_.names().begin(), instances_.names().end());
+    return all;
+  }
+  [[nodiscard]] bool empty() const noexcept { return masks_.empty() && instances_.empty(); }
+
+ private:
+  Masks masks_;
+  MovedInstances instances_;
+};
+
+}  // namespace penstock::transform

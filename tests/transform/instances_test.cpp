@@ -1,0 +1,677 @@
+// Instances: boxes and keypoints stay where the pixels are that they were drawn around.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <penstock/augment/augmentation.hpp>
+#include <penstock/loader/loader.hpp>
+#include <penstock/plan/dataset.hpp>
+#include <penstock/plan/plan_json.hpp>
+#include <penstock/source/arrays.hpp>
+#include <penstock/transform/augment_image.hpp>
+#include <penstock/transform/decode_image.hpp>
+
+#include "src/transform/chain.hpp"
+#include "tests/jpeg/images.hpp"
+
+namespace penstock::of_instances {
+namespace {
+
+using namespace testing_images;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pointwise;
+using testing::ThrowsMessage;
+
+constexpr std::int64_t kMost = 8;  // rows of a padded field
+using Numbers = std::vector<float>;
+
+/// An image with its instances.
+struct Given {
+  Pixels image{1, 1, 3};
+  Numbers boxes{};
+  Numbers keypoints{};
+  std::vector<std::int64_t> labels{};
+};
+
+/// What transforms made of it.
+struct Made {
+  std::vector<std::uint8_t> image;
+  Numbers boxes;
+  Numbers keypoints;
+  std::vector<std::int64_t> labels;
+  std::string fault;
+
+  [[nodiscard]] std::size_t count() const { return labels.size(); }
+};
+
+template <class T>
+ConstTensorView view_of(const std::vector<T>& numbers, const Shape& shape) {
+  return source::values(numbers, shape);
+}
+
+template <class T>
+std::vector<T> numbers_in(const std::vector<std::byte>& bytes, std::size_t count) {
+  std::vector<T> numbers(count);
+  if (count != 0) std::memcpy(numbers.data(), bytes.data(), count * sizeof(T));
+  return numbers;
+}
+
+/// Runs the transforms on an image that is decoded or, with `bytes`, encoded.
+Made run(std::vector<TransformPtr> transforms, const Given& given, std::uint64_t number = 0,
+         const Bytes* bytes = nullptr) {
+  const std::int64_t points = given.labels.empty() || given.keypoints.empty()
+                                  ? 1
+                                  : std::ssize(given.keypoints) / 3 / std::ssize(given.labels);
+  const std::vector<FieldSpec> fields{bytes == nullptr
+                                          ? FieldSpec{"image", DType::u8, {kDynamic, kDynamic, 3}}
+                                          : FieldSpec{"image", DType::u8, {kDynamic}},
+                                      {"boxes", DType::f32, {kDynamic, 4}},
+                                      {"keypoints", DType::f32, {kDynamic, points, 3}},
+                                      {"labels", DType::i64, {kDynamic}}};
+  for (const char* name : {"boxes", "keypoints", "labels"})
+    transforms.push_back(
+        pad({.field = name, .to = kMost, .lengths = std::string("number_of_") + name}));
+  const std::int64_t rows = std::ssize(given.boxes) / 4;
+  const std::int64_t instances = given.keypoints.empty() ? 0 : std::ssize(given.labels);
+  const std::array<ConstTensorView, 4> record{
+      bytes == nullptr ? view_of(given.image.data, {given.image.height, given.image.width, 3})
+                       : ConstTensorView{bytes->data(), DType::u8, {std::ssize(*bytes)}},
+      view_of(given.boxes, {rows, 4}), view_of(given.keypoints, {instances, points, 3}),
+      view_of(given.labels, {std::ssize(given.labels)})};
+  const transform::TransformChain chain(fields, std::move(transforms), 7, 0, 0);
+  std::vector<std::vector<std::byte>> places;
+  std::vector<TensorView> out;
+  for (const FieldSpec& field : chain.fields()) {
+    places.emplace_back(field.bytes(), std::byte{0xA5});
+    out.emplace_back(places.back().data(), field.dtype, field.shape);
+  }
+  Made made;
+  if (auto done = chain.apply(record, {.number = number}, out); !done) {
+    made.fault = done.fault().reason;
+    return made;
+  }
+  const auto find = [&](const std::string& name) {
+    const auto found = std::ranges::find(chain.fields(), name, &FieldSpec::name);
+    return static_cast<std::size_t>(found - chain.fields().begin());
+  };
+  const auto count = [&](const std::string& name) {
+    return static_cast<std::size_t>(
+        numbers_in<std::int64_t>(places[find("number_of_" + name)], 1).front());
+  };
+  made.image = numbers_in<std::uint8_t>(places[find("image")], places[find("image")].size());
+  made.boxes = numbers_in<float>(places[find("boxes")], 4 * count("boxes"));
+  made.keypoints = numbers_in<float>(places[find("keypoints")],
+                                     3 * static_cast<std::size_t>(points) * count("keypoints"));
+  made.labels = numbers_in<std::int64_t>(places[find("labels")], count("labels"));
+  return made;
+}
+
+Instances all_fields() {
+  return {.boxes = "boxes", .keypoints = "keypoints", .fields = {"labels"}};
+}
+Instances boxes_and_labels() { return {.boxes = "boxes", .fields = {"labels"}}; }
+
+TransformPtr crop(Crop crop, Instances instances, float flip = 0) {
+  return crop_image({.crop = std::move(crop),
+                     .flip = flip,
+                     .filter = ResizeFilter::nearest,
+                     .instances = std::move(instances)});
+}
+TransformPtr augment(std::vector<Augmentation> operations, Instances instances) {
+  return augment_image({.operations = std::move(operations), .instances = std::move(instances)});
+}
+
+/// One box, of an image of 100x80 pixels (width x height), and its label.
+Given one(Numbers box) {
+  return {.image = Pixels(100, 80, 3), .boxes = std::move(box), .labels = {5}};
+}
+
+testing::Matcher<Numbers> near(const Numbers& expected) {
+  return Pointwise(FloatNear(1e-3F), expected);
+}
+
+// ---- the numbers of each kind of crop, worked out by hand ----
+
+TEST(Instances, FollowTheirCrop) {
+  const Given given = one({10, 20, 60, 40});
+  const auto box_after = [&](const Crop& of, float flip = 0) {
+    return run({crop(of, boxes_and_labels(), flip)}, given).boxes;
+  };
+  EXPECT_THAT(box_after(resize_to({40, 200})), near({20, 10, 120, 20}));
+  EXPECT_THAT(box_after(resize_to({40, 200}), 1), near({80, 10, 180, 20}));
+  // 200x160 pixels, with 20 rows of fill above and below.
+  EXPECT_THAT(box_after(letterbox({200, 200})), near({20, 60, 120, 100}));
+  EXPECT_THAT(box_after(letterbox({200, 200}), 1), near({80, 60, 180, 100}));
+  // The shorter side becomes 40, the longer 50; of these the middle 30x30, from (10, 5).
+  EXPECT_THAT(box_after(center_crop(30, {.resize = 40})), near({0, 5, 20, 15}));
+  // As high as the sample, 50 wide; 5 are cut off at either side.
+  EXPECT_THAT(box_after(cover_crop({40, 40})), near({0, 10, 25, 20}));
+}
+
+TEST(Instances, StayOutOfTheFill) {
+  // Boxes of annotations may reach beyond their images.
+  const Given given = one({-10, -5, 130, 90});
+  EXPECT_THAT(run({crop(letterbox({200, 200}), boxes_and_labels())}, given).boxes,
+              near({0, 20, 200, 180}));
+  EXPECT_THAT(run({crop(letterbox({80, 200}), boxes_and_labels(), 1)}, given).boxes,
+              near({50, 0, 150, 80}));
+}
+
+TEST(Instances, ComeInEveryFormat) {
+  const auto box_of = [](Numbers box, BoxFormat format, bool normalized) {
+    Instances instances = boxes_and_labels();
+    instances.format = format;
+    instances.normalized = normalized;
+    return run({crop(resize_to({80, 100}), instances)}, one(std::move(box))).boxes;
+  };
+  const Numbers expected{10, 20, 60, 40};
+  EXPECT_THAT(box_of({10, 20, 60, 40}, BoxFormat::xyxy, false), near(expected));
+  EXPECT_THAT(box_of({10, 20, 50, 20}, BoxFormat::xywh, false), near(expected));
+  EXPECT_THAT(box_of({35, 30, 50, 20}, BoxFormat::cxcywh, false), near(expected));
+  EXPECT_THAT(box_of({0.1F, 0.25F, 0.6F, 0.5F}, BoxFormat::xyxy, true), near(expected));
+  EXPECT_THAT(box_of({0.1F, 0.25F, 0.5F, 0.25F}, BoxFormat::xywh, true), near(expected));
+  EXPECT_THAT(box_of({0.35F, 0.375F, 0.5F, 0.25F}, BoxFormat::cxcywh, true), near(expected));
+}
+
+// ---- operations of augment_image ----
+
+TEST(Instances, FollowEachOperation) {
+  const Given given = one({10, 20, 60, 40});
+  const auto box_after = [&](const Augmentation& operation) {
+    return run({crop(resize_to({80, 100}), boxes_and_labels()),
+                augment({operation}, boxes_and_labels())},
+               given)
+        .boxes;
+  };
+  EXPECT_THAT(box_after(flip(1)), near({40, 20, 90, 40}));
+  EXPECT_THAT(box_after(vertical_flip(1)), near({10, 40, 60, 60}));
+  EXPECT_THAT(box_after(translate({0.1, 0.1}, {-0.5, -0.5})), IsEmpty());
+  EXPECT_THAT(box_after(translate({0.1, 0.1}, {-0.25, -0.25})), near({20, 0, 70, 20}));
+  // By a quarter of a circle counterclockwise about (50, 40): (x, y) goes to (y + 10, 90 - x).
+  EXPECT_THAT(box_after(rotate({90, 90})), near({30, 30, 50, 80}));
+  EXPECT_THAT(box_after(rotate({180, 180})), near({40, 40, 90, 60}));
+  EXPECT_THAT(box_after(affine({.scale = {0.5, 0.5}})), near({30, 30, 55, 40}));
+  // What changes levels leaves them.
+  EXPECT_THAT(box_after(invert()), near({10, 20, 60, 40}));
+  EXPECT_THAT(box_after(perspective(0)), near({10, 20, 60, 40}));
+}
+
+TEST(Instances, ThatTurnBecomeTheBoxAroundTheirCorners) {
+  const double angle = 30 * 3.14159265358979 / 180;
+  const Made made = run({crop(resize_to({80, 100}), boxes_and_labels()),
+                         augment({rotate({30, 30})}, boxes_and_labels())},
+                        one({40, 35, 60, 45}));
+  const auto across = static_cast<float>(10 * std::cos(angle) + 5 * std::sin(angle));
+  const auto down = static_cast<float>(10 * std::sin(angle) + 5 * std::cos(angle));
+  EXPECT_THAT(made.boxes, near({50 - across, 40 - down, 50 + across, 40 + down}));
+}
+
+// ---- what is removed ----
+
+Given several() {
+  return {.image = Pixels(100, 80, 3),
+          .boxes = {0,  0,  10, 10,            // of 100 pixels, all of it stays
+                    45, 0,  55, 10,            // half of it is in the left half of the image
+                    60, 0,  70, 10,            // none is
+                    48, 20, 90, 60,            // a strip of 2 pixels
+                    30, 30, 30, 50},           // of no width
+          .keypoints = {1,  1,  2, 9,  9,  1,  //
+                        46, 1,  2, 54, 9,  2,  //
+                        61, 1,  2, 62, 9,  2,  //
+                        49, 30, 2, 0,  0,  0,  //
+                        30, 30, 1, 30, 50, 1},
+          .labels = {10, 11, 12, 13, 14}};
+}
+
+Made halved(const Instances& instances, float flip = 0) {
+  // A translation by half the width moves the right half out of the image, and what is left to the right.
+  return run({crop(resize_to({80, 100}), all_fields(), flip),
+              augment({translate({0.5, 0.5}, {0, 0})}, instances)},
+             several());
+}
+
+TEST(Instances, OfWhichTooLittleIsLeftGoFromEveryField) {
+  const Made made = halved(all_fields());
+  EXPECT_THAT(made.labels, ElementsAre(10, 11, 13));
+  EXPECT_THAT(made.boxes, near({50, 0, 60, 10, 95, 0, 100, 10, 98, 20, 100, 60}));
+  // What lies outside is not visible, and says so as what was never labelled.
+  EXPECT_THAT(made.keypoints, near({51, 1, 2, 59, 9, 1,  //
+                                    96, 1, 2, 0, 0, 0,   //
+                                    99, 30, 2, 0, 0, 0}));
+
+  Instances instances = all_fields();
+  instances.min_size = 2.5;
+  EXPECT_THAT(halved(instances).labels, ElementsAre(10, 11));
+  instances.min_size = 2;
+  EXPECT_THAT(halved(instances).labels, ElementsAre(10, 11, 13));
+  instances.min_size = 0;  // a box without area shows nothing
+  EXPECT_THAT(halved(instances).labels, ElementsAre(10, 11, 13));
+  instances.min_visible = 0.49;
+  EXPECT_THAT(halved(instances).labels, ElementsAre(10, 11));
+  instances.min_visible = 0.51;
+  EXPECT_THAT(halved(instances).labels, ElementsAre(10));
+  instances.min_visible = 1;
+  EXPECT_THAT(halved(instances).labels, ElementsAre(10));
+}
+
+TEST(Instances, OfAnImageMayBeNone) {
+  const Given none{.image = Pixels(30, 20, 3)};
+  const Made made =
+      run({crop(resize_to(16), all_fields()), augment({flip(1)}, all_fields())}, none);
+  EXPECT_EQ(made.fault, "");
+  EXPECT_THAT(made.boxes, IsEmpty());
+  EXPECT_THAT(made.labels, IsEmpty());
+}
+
+TEST(Instances, WithoutBoxesAllStay) {
+  const Instances points{.keypoints = "keypoints"};
+  const Made made =
+      run({crop(resize_to({80, 100}), points), augment({translate({0.5, 0.5}, {0, 0})}, points)},
+          several());
+  EXPECT_THAT(made.labels, ElementsAre(10, 11, 12, 13, 14));
+  EXPECT_THAT(made.keypoints, near({51, 1,  2, 59, 9,  1,  //
+                                    96, 1,  2, 0,  0,  0,  //
+                                    0,  0,  0, 0,  0,  0,  //
+                                    99, 30, 2, 0,  0,  0,  //
+                                    80, 30, 1, 80, 50, 1}));
+}
+
+TEST(Instances, OfMirroredImagesExchangeTheirKeypoints) {
+  Instances instances = all_fields();
+  instances.flip_index = {1, 0};
+  const Given given{.image = Pixels(100, 80, 3),
+                    .boxes = {0, 0, 100, 80},
+                    .keypoints = {10, 20, 1, 70, 30, 2},
+                    .labels = {1}};
+  const auto points_after = [&](float flipped, std::vector<Augmentation> operations) {
+    return run({crop(resize_to({80, 100}), instances, flipped),
+                augment(std::move(operations), instances)},
+               given)
+        .keypoints;
+  };
+  const Numbers as_given{10, 20, 1, 70, 30, 2};
+  EXPECT_THAT(points_after(0, {invert()}), near(as_given));
+  EXPECT_THAT(points_after(1, {invert()}), near({30, 30, 2, 90, 20, 1}));
+  EXPECT_THAT(points_after(0, {flip(1)}), near({30, 30, 2, 90, 20, 1}));
+  EXPECT_THAT(points_after(1, {flip(1)}), near(as_given));
+  EXPECT_THAT(points_after(0, {flip(1), invert(), flip(1)}), near(as_given));
+  EXPECT_THAT(points_after(0, {vertical_flip(1)}), near({70, 50, 2, 10, 60, 1}));
+  // Turned by half a circle, left is left.
+  EXPECT_THAT(points_after(0, {flip(1), vertical_flip(1)}), near({90, 60, 1, 30, 50, 2}));
+  EXPECT_THAT(points_after(0, {rotate({180, 180})}), near({90, 60, 1, 30, 50, 2}));
+}
+
+// ---- against the pixels themselves ----
+
+// Each pixel says where it lies: its column and row.
+Pixels places(int width, int height) {
+  Pixels pixels(width, height, 3);
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      pixels.at(x, y)[0] = static_cast<std::uint8_t>(x);
+      pixels.at(x, y)[1] = static_cast<std::uint8_t>(y);
+      pixels.at(x, y)[2] = 255;
+    }
+  return pixels;
+}
+
+std::vector<Crop> crops() {
+  return {random_resized_crop({90, 110}, {.scale = {0.3, 1}}),
+          center_crop({60, 80}, {.resize = 90}),
+          resize_to({70, 150}),
+          letterbox({131, 117}, {.fill = 0}),
+          random_crop({60, 75}, {.padding = 20, .fill = 0, .pad_if_needed = true}),
+          scale_jitter({90, 100}, {.scale = {0.6, 2}, .fill = 0}),
+          cover_crop({60, 88}),
+          cover_crop({84, 60}, {.position = CropPosition::random})};
+}
+
+std::vector<Augmentation> operations() {
+  return {flip(),
+          vertical_flip(),
+          rotate({-180, 180}),
+          shear({-30, 30}, {-20, 20}),
+          translate({-0.4, 0.4}, {-0.4, 0.4}),
+          affine({.degrees = {-90, 90},
+                  .translate_x = {-0.2, 0.2},
+                  .translate_y = {-0.2, 0.2},
+                  .scale = {0.7, 1.5},
+                  .shear_x = {-15, 15},
+                  .shear_y = {-15, 15}}),
+          perspective(0.5, {.interpolation = Interpolation::nearest})};
+}
+
+// A number from 0 to below `end`, of a test's own.
+int drawn(Random& random, int end) { return static_cast<int>(random.uniform() * end); }
+
+// A keypoint lies on the pixel that shows what it lay on; of one outside, nothing shows near it.
+TEST(Instances, KeypointsLieOnWhatTheyLayOn) {
+  Random random(RandomKey(1, 2), {});
+  std::size_t visible = 0;
+  std::size_t hidden = 0;
+  for (std::uint64_t number = 0; number < 10'000; ++number) {
+    const int width = 60 + drawn(random, 150);
+    const int height = 60 + drawn(random, 150);
+    const Crop how = crops()[static_cast<std::size_t>(drawn(random, 8))];
+    const Augmentation operation = operations()[static_cast<std::size_t>(drawn(random, 7))];
+    const auto x = static_cast<float>(random.uniform() * width);
+    const auto y = static_cast<float>(random.uniform() * height);
+    const Given given{.image = places(width, height), .keypoints = {x, y, 2}, .labels = {0}};
+    const Instances points{.keypoints = "keypoints"};
+    SCOPED_TRACE(fmt::format("{} and {} of {}x{} at ({}, {}), sample {}", how.to_string(),
+                             operation.to_string(), width, height, x, y, number));
+    const bool is_augmented = number % 2 == 1;
+    std::vector<TransformPtr> transforms{crop(how, points, 0.5F)};
+    if (is_augmented) transforms.push_back(augment({operation}, points));
+    const Made made = run(transforms, given, number);
+    ASSERT_EQ(made.fault, "");
+    const ImageSize size = how.size();
+    ASSERT_EQ(made.keypoints.size(), 3U);
+    if (made.keypoints[2] == 0) {
+      ++hidden;
+      ASSERT_THAT(made.keypoints, ElementsAre(0, 0, 0));
+      continue;
+    }
+    ++visible;
+    const int column = std::min(static_cast<int>(made.keypoints[0]), size.width - 1);
+    const int row = std::min(static_cast<int>(made.keypoints[1]), size.height - 1);
+    // Of the pixels around it, since the middle of its own may lie beyond the edge of what shows.
+    double nearest = std::numeric_limits<double>::infinity();
+    for (int v = std::max(row - 1, 0); v <= std::min(row + 1, size.height - 1); ++v)
+      for (int u = std::max(column - 1, 0); u <= std::min(column + 1, size.width - 1); ++u) {
+        const std::uint8_t* const pixel =
+            made.image.data() + 3 * (std::ptrdiff_t{v} * size.width + u);
+        if (pixel[2] != 255) continue;
+        nearest = std::min(nearest, std::hypot(pixel[0] + 0.5 - static_cast<double>(x),
+                                               pixel[1] + 0.5 - static_cast<double>(y)));
+      }
+    ASSERT_LT(nearest, is_augmented ? 6.0 : 3.5);
+  }
+  EXPECT_GT(visible, 4'000U);
+  EXPECT_GT(hidden, 1'000U);
+}
+
+// A box around a disc bounds it after any crop or operation, and is as tight as before where nothing turns.
+TEST(Instances, ABoxAroundADiscStillBoundsIt) {
+  Random random(RandomKey(3, 4), {});
+  std::size_t removed = 0;
+  for (std::uint64_t number = 0; number < 4'000; ++number) {
+    const int width = 60 + drawn(random, 100);
+    const int height = 60 + drawn(random, 100);
+    const int across = 10 + drawn(random, width / 2);
+    const int down = 10 + drawn(random, height / 2);
+    const int left = drawn(random, width - across);
+    const int top = drawn(random, height - down);
+    Pixels image(width, height, 3);
+    for (int y = top; y < top + down; ++y)
+      for (int x = left; x < left + across; ++x)
+        if (std::hypot((x + 0.5 - left) * 2 / across - 1, (y + 0.5 - top) * 2 / down - 1) <= 1)
+          std::fill_n(image.at(x, y), 3, std::uint8_t{255});
+    const Given given{.image = image,
+                      .boxes = {static_cast<float>(left), static_cast<float>(top),
+                                static_cast<float>(left + across), static_cast<float>(top + down)},
+                      .labels = {0}};
+    Instances instances = boxes_and_labels();
+    instances.min_size = 0;
+    const bool is_crop = number % 2 == 0;
+    const Crop how =
+        is_crop ? crops()[static_cast<std::size_t>(drawn(random, 8))] : resize_to({height, width});
+    const Augmentation operation = operations()[static_cast<std::size_t>(drawn(random, 7))];
+    SCOPED_TRACE(fmt::format("{} and {} of {}x{}, sample {}", how.to_string(),
+                             operation.to_string(), width, height, number));
+    std::vector<TransformPtr> transforms{crop(how, instances, is_crop ? 0.5F : 0)};
+    if (!is_crop) transforms.push_back(augment({operation}, instances));
+    const Made made = run(transforms, given, number);
+    ASSERT_EQ(made.fault, "");
+    std::array<double, 4> around{1e9, 1e9, -1e9, -1e9};  // of the middles of pixels of the disc
+    const auto columns = static_cast<std::size_t>(how.size().width);
+    for (std::size_t i = 0; i < made.image.size() / 3; ++i) {
+      if (made.image[3 * i] != 255) continue;
+      const double x = static_cast<double>(i % columns) + 0.5;
+      const double y = static_cast<double>(i / columns) + 0.5;
+      around = {std::min(around[0], x), std::min(around[1], y), std::max(around[2], x),
+                std::max(around[3], y)};
+    }
+    const bool shows = around[2] >= around[0];
+    if (made.boxes.empty()) {
+      ++removed;
+      ASSERT_FALSE(shows);
+      continue;
+    }
+    constexpr double kNearly = 1e-2;  // a perspective's quotients have 14 bits behind the point
+    if (!shows) continue;             // a corner of the box without the disc
+    ASSERT_LE(made.boxes[0], around[0] + kNearly);
+    ASSERT_LE(made.boxes[1], around[1] + kNearly);
+    ASSERT_GE(made.boxes[2], around[2] - kNearly);
+    ASSERT_GE(made.boxes[3], around[3] - kNearly);
+    if (!is_crop || made.boxes[2] - made.boxes[0] < 12 || made.boxes[3] - made.boxes[1] < 12)
+      continue;
+    // The disc touches the box's edges in their middles, which a crop may cut off.
+    const bool is_whole = static_cast<double>(made.boxes[0]) > kNearly &&
+                          static_cast<double>(made.boxes[1]) > kNearly &&
+                          static_cast<double>(made.boxes[2]) < how.size().width - kNearly &&
+                          static_cast<double>(made.boxes[3]) < how.size().height - kNearly;
+    if (!is_whole) continue;
+    ASSERT_GT(static_cast<double>(made.boxes[0]), around[0] - 4);
+    ASSERT_LT(static_cast<double>(made.boxes[2]), around[2] + 4);
+  }
+  EXPECT_GT(removed, 20U);
+}
+
+TEST(Instances, TwiceMirroredAreAsBefore) {
+  Random random(RandomKey(5, 6), {});
+  for (std::uint64_t number = 0; number < 200; ++number) {
+    const float x = static_cast<float>(random.uniform()) * 80;
+    const float y = static_cast<float>(random.uniform()) * 60;
+    const Given given = one({x, y, x + 15, y + 10});
+    const Made made = run(
+        {crop(resize_to({80, 100}), boxes_and_labels(), 1), augment({flip(1)}, boxes_and_labels()),
+         augment({vertical_flip(1), vertical_flip(1)}, boxes_and_labels())},
+        given, number);
+    EXPECT_THAT(made.boxes, Pointwise(FloatNear(1e-4F), given.boxes));
+  }
+}
+
+// ---- decode_image, and what does not change ----
+
+TEST(Instances, OfEncodedImagesFollowTheirCrop) {
+  const Pixels image = places(100, 80);
+  const Bytes png = png_of(image);
+  Given given = one({10, 20, 60, 40});
+  given.image = image;
+  const auto decoded = [&](std::optional<Instances> instances) {
+    return decode_image({.crop = random_resized_crop({40, 50}),
+                         .flip = 0.5F,
+                         .instances = std::move(instances),
+                         .filter = ResizeFilter::nearest});
+  };
+  for (std::uint64_t number = 0; number < 50; ++number) {
+    const Made made = run({decoded(boxes_and_labels())}, given, number, &png);
+    const Made cropped = run({crop_image({.crop = random_resized_crop({40, 50}),
+                                          .flip = 0.5F,
+                                          .filter = ResizeFilter::nearest,
+                                          .instances = boxes_and_labels()})},
+                             given, number);
+    ASSERT_EQ(made.fault, "");
+    EXPECT_EQ(made.boxes, cropped.boxes);
+    EXPECT_EQ(made.labels, cropped.labels);
+    // They draw nothing, so the image is the one without them.
+    EXPECT_EQ(made.image, run({decoded(std::nullopt)}, given, number, &png).image);
+  }
+}
+
+TEST(Instances, AreThoseOfTheUprightImage) {
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const Pixels stored = places(100, 80);
+    const Bytes jpeg = jpeg_of(stored, {.app1 = exif_app1(orientation)});
+    const bool is_turned = orientation >= 5;
+    const Given given = one({0, 0, 8, 16});
+    const Made made =
+        run({decode_image({.crop = is_turned ? resize_to({200, 80}) : resize_to({80, 200}),
+                           .instances = boxes_and_labels()})},
+            given, 0, &jpeg);
+    ASSERT_EQ(made.fault, "");
+    EXPECT_THAT(made.boxes, is_turned ? near({0, 0, 8, 32}) : near({0, 0, 16, 16})) << orientation;
+  }
+}
+
+// ---- what cannot be right ----
+
+TEST(Instances, ThatCannotBeRightAreFaults) {
+  const auto fault_of = [](Given given, Instances instances = all_fields()) {
+    given.image = Pixels(100, 80, 3);
+    return run({crop(resize_to(32), std::move(instances))}, given).fault;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(fault_of({.boxes = {10, 20, 5, 30}, .keypoints = {0, 0, 0}, .labels = {1}}),
+              AllOf(HasSubstr("'boxes'"), HasSubstr("instance 0"), HasSubstr("(10, 20, 5, 30)"),
+                    HasSubstr("format = xywh")));
+  EXPECT_THAT(fault_of({.boxes = {1, 2, nan, 4}, .keypoints = {0, 0, 0}, .labels = {1}}),
+              HasSubstr("(1, 2, nan, 4), is not finite"));
+  EXPECT_THAT(fault_of({.boxes = {1, 2, 30, 40}, .keypoints = {nan, 0, 1}, .labels = {1}}),
+              HasSubstr("'keypoints': keypoint 0 of instance 0 is (nan, 0, 1)"));
+  EXPECT_THAT(fault_of({.boxes = {1, 2, 3, 4, 5, 6, 7, 8}, .keypoints = {0, 0, 0}, .labels = {1}}),
+              AllOf(HasSubstr("2 rows"), HasSubstr("1 of 'keypoints'")));
+  EXPECT_THAT(fault_of({.boxes = {0.1F, 0.2F, 0.5F, 0.6F}, .keypoints = {0, 0, 0}, .labels = {1}}),
+              HasSubstr("normalized = true"));
+  Instances instances = boxes_and_labels();
+  instances.normalized = true;
+  EXPECT_THAT(fault_of({.boxes = {10, 20, 50, 60}, .labels = {1}}, instances),
+              AllOf(HasSubstr("is in pixels"), HasSubstr("normalized")));
+  instances = boxes_and_labels();
+  instances.format = BoxFormat::xywh;
+  EXPECT_THAT(fault_of({.boxes = {10, 20, -5, 6}, .labels = {1}}, instances),
+              HasSubstr("a size below 0"));
+}
+
+TEST(Instances, RefuseOptionsThatCannotWork) {
+  const auto refuses = [](Instances instances, const char* words) {
+    EXPECT_THAT(
+        [&] { (void)crop(resize_to(8), instances); },
+        ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("crop_image"), HasSubstr(words))));
+    EXPECT_THAT(
+        [&] { (void)augment({flip()}, instances); },
+        ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("augment_image"), HasSubstr(words))));
+  };
+  refuses({}, "name the field of the boxes");
+  refuses({.keypoints = "k", .fields = {"labels"}}, "'labels'");
+  refuses({.boxes = "image"}, "'image' has the name of another field");
+  refuses({.boxes = "boxes", .fields = {"boxes"}}, "'boxes' has the name of another field");
+  refuses({.boxes = "boxes", .fields = {""}}, "name the field of each");
+  refuses({.boxes = "boxes", .min_size = -1}, "min_size is 0 pixels or more, found -1");
+  refuses({.boxes = "boxes", .min_visible = 1.5}, "min_visible is a fraction");
+  refuses({.boxes = "boxes", .flip_index = {0}}, "flip_index is for keypoints");
+  refuses({.boxes = "boxes", .keypoints = "k", .flip_index = {0, 2, 2}}, "1 is missing");
+  EXPECT_THAT([] { (void)crop_image({.crop = five_crops(8), .instances = boxes_and_labels()}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("instances follow one crop")));
+  EXPECT_THAT([] { (void)augment({aug_mix()}, boxes_and_labels()); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("instances cannot be mixed")));
+}
+
+TEST(Instances, RefuseFieldsThatAreOthers) {
+  const auto refuses = [](const FieldSpec& boxes, const FieldSpec& keypoints,
+                          const FieldSpec& labels, const std::string& words) {
+    const std::vector<FieldSpec> fields{
+        {"image", DType::u8, {80, 100, 3}}, boxes, keypoints, labels};
+    for (const TransformPtr& transform :
+         {crop(resize_to(8), all_fields()), augment({flip()}, all_fields())})
+      EXPECT_THAT([&] { (void)transform->bind(fields); },
+                  ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+  };
+  const FieldSpec boxes{"boxes", DType::f64, {kDynamic, 4}};
+  const FieldSpec keypoints{"keypoints", DType::f32, {kDynamic, 17, 3}};
+  const FieldSpec labels{"labels", DType::i64, {kDynamic}};
+  refuses({"boxes", DType::i32, {kDynamic, 4}}, keypoints, labels,
+          "boxes are f32 or f64 [?,4]; found boxes i32 [?,4]");
+  refuses({"boxes", DType::f32, {kDynamic, 5}}, keypoints, labels, "found boxes f32 [?,5]");
+  refuses({"boxes", DType::f32, {9, 4}}, keypoints, labels, "put pad behind");
+  refuses(boxes, {"keypoints", DType::f32, {kDynamic, 2}}, labels, "of x, y and visibility");
+  refuses(boxes, keypoints, {"labels", DType::i64, {}}, "one row for each");
+  refuses(boxes, keypoints, {"names", DType::u8, {kDynamic}}, "'labels'");
+  Instances instances = all_fields();
+  instances.flip_index = {1, 0};
+  EXPECT_THAT(
+      [&] {
+        (void)crop(resize_to(8), instances)
+            ->bind(std::vector<FieldSpec>{
+                {"image", DType::u8, {80, 100, 3}}, boxes, keypoints, labels});
+      },
+      ThrowsMessage<std::invalid_argument>(
+          HasSubstr("flip_index has 2 numbers, and an instance 17 keypoints")));
+}
+
+// A transform that moves an image without what an earlier one has moved with it would leave that where it was.
+TEST(Instances, AndMasksAreNotLeftBehind) {
+  const Dataset plan(
+      source::memory({source::column("image", std::vector<std::uint8_t>(4 * 6 * 3), {4, 6, 3}),
+                      source::column("mask", std::vector<std::uint8_t>(4 * 6), {4, 6})}));
+  const Dataset cropped = plan.map(crop_image({.crop = resize_to(4), .masks = {"mask"}}));
+  const auto refuses = [](const auto& make, const std::string& caller) {
+    EXPECT_THAT([&] { (void)make().loader(); },
+                ThrowsMessage<std::invalid_argument>(
+                    AllOf(HasSubstr(caller + " moves the pixels of 'image', and not 'mask'"),
+                          HasSubstr("which crop_image moves with them"))));
+  };
+  refuses([&] { return cropped.map(augment_image({.operations = {flip()}})).batch(1); },
+          "augment_image");
+  refuses([&] { return cropped.map(crop_image({.crop = resize_to(2)})).batch(1); }, "crop_image");
+  refuses([&] { return cropped.batch(1).transform_on_device({.flip = 0.5}); },
+          "transform_on_device");
+  refuses(
+      [&] { return cropped.batch(1).transform_on_device({.augment = {trivial_augment_wide()}}); },
+      "transform_on_device");
+  refuses([&] { return cropped.batch(1).transform_on_device({.mixup = 0.2}); },
+          "transform_on_device");
+  // What moves no pixels, and what moves the mask as well, is taken; so is an image that has none.
+  (void)cropped.map(augment_image({.operations = {invert()}})).batch(1).loader();
+  (void)cropped.map(augment_image({.operations = {flip()}, .masks = {"mask"}})).batch(1).loader();
+  (void)cropped.batch(1).transform_on_device({.augment = {invert()}}).loader();
+  (void)plan.map(crop_image({.crop = resize_to(4)}))
+      .batch(1)
+      .transform_on_device({.flip = 0.5})
+      .loader();
+}
+
+TEST(Instances, ArePartOfAPlan) {
+  const Registry registry;
+  Instances instances{.boxes = "boxes",
+                      .keypoints = "points",
+                      .fields = {"labels", "areas"},
+                      .format = BoxFormat::cxcywh,
+                      .normalized = true,
+                      .min_size = 2,
+                      .min_visible = 0.25,
+                      .flip_index = {1, 0}};
+  for (const TransformPtr& made : {crop(resize_to(8), instances), augment({flip()}, instances),
+                                   decode_image({.crop = resize_to(8), .instances = instances})}) {
+    const Description written = made->description();
+    EXPECT_THAT(written.text,
+                HasSubstr("instances=Instances(boxes='boxes', keypoints='points', "
+                          "fields=['labels', 'areas'], format='cxcywh', normalized=True, "
+                          "min_size=2.0, min_visible=0.25, flip_index=[1, 0])"));
+    EXPECT_EQ(registry.make_transform(written)->description().options, written.options);
+  }
+  // A plan without them is the text that it was.
+  EXPECT_THAT(decode_image({.crop = resize_to(8)})->description().options,
+              testing::Not(HasSubstr("instances")));
+}
+
+}  // namespace
+}  // namespace penstock::of_instances
