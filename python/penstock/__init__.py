@@ -89,6 +89,7 @@ from penstock._penstock import (
     aspect_shapes,
     augment_image,
     center_crop,
+    coco,
     concatenate,
     cover_crop,
     crop_image,
@@ -155,6 +156,7 @@ __all__ = [
     # Where data comes from.
     "images",
     "images_from",
+    "coco",
     "files",
     "image_folder",
     "webdataset",
