@@ -90,6 +90,7 @@ from penstock._penstock import (
     aspect_shapes,
     augment_image,
     center_crop,
+    coco,
     concatenate,
     cover_crop,
     crop_image,
@@ -156,6 +157,7 @@ __all__ = [
     # Where data comes from.
     "images",
     "images_from",
+    "coco",
     "files",
     "image_folder",
     "webdataset",

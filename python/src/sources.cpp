@@ -384,6 +384,10 @@ void bind_sources(nb::module_& module) {
 folder. Where `label` is a column of categories of pandas, of an Enum of polars or of a dictionary of pyarrow, and there are
 no `classes`, the classes are these, in their order. A plan in JSON has all paths and labels in it, as of files().)"),
       {"path", "label"});
+  def(module,
+      calls::source_coco().with(
+          R"(    # A box, label, area and iscrowd for each object, as arrays of one image's length
+    ps.coco("annotations/instances_train2017.json", root="train2017"))"));
   def(module, calls::source_webdataset());
   def(module, calls::source_tfrecord());
   def(module, calls::source_parquet());

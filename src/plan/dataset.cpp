@@ -342,6 +342,9 @@ Dataset files(const std::vector<std::string>& paths, FilesOptions options) {
 Dataset images_from(const std::filesystem::path& table, ImagesFromOptions options) {
   return Dataset(source::images_from(table, std::move(options)));
 }
+Dataset coco(const std::filesystem::path& annotations, CocoOptions options) {
+  return Dataset(source::coco(annotations, std::move(options)));
+}
 Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   return Dataset(source::webdataset(shards, std::move(options)));
 }

@@ -78,6 +78,19 @@ void visit_fields(Visitor& visit, ImagesFromArguments& all) {
 }
 SourcePtr make(ImagesFromArguments all) { return images_from(all.table, std::move(all.options)); }
 
+struct CocoArguments {
+  static constexpr const char* kName = "coco";
+  std::string annotations;
+  CocoOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, CocoArguments& all) {
+  visit.required("annotations", all.annotations);
+  visit_fields(visit, all.options);
+  visit("storage", all.options.storage);  // the file may name objects
+}
+SourcePtr make(CocoArguments all) { return coco(all.annotations, std::move(all.options)); }
+
 struct WebDatasetArguments {
   static constexpr const char* kName = "webdataset";
   std::vector<std::string> shards;
@@ -237,6 +250,12 @@ Description describe_images_from(const std::filesystem::path& table,
   return core::describe_call(all);
 }
 
+Description describe_coco(const std::filesystem::path& annotations, const CocoOptions& options) {
+  CocoArguments all{absolute(annotations.string()), options};
+  all.options.root = absolute(options.root.string());
+  return core::describe_call(all);
+}
+
 Description describe_webdataset(const ShardPaths& shards, const WebDatasetOptions& options) {
   return core::describe_call(WebDatasetArguments{all_absolute(shards.as_given()), options});
 }
@@ -287,9 +306,10 @@ Description describe_zip(const std::vector<Description>& parts) {
 }
 
 std::map<std::string, MakeSource> makers_of_sources() {
-  return makers_of<ImageFolderArguments, FilesArguments, ImagesFromArguments, WebDatasetArguments,
-                   TfRecordArguments, ParquetArguments, ArrowArguments, MdsArguments,
-                   ArraysArguments, TokenFilesArguments, MegatronArguments, NumbersArguments>();
+  return makers_of<ImageFolderArguments, FilesArguments, ImagesFromArguments, CocoArguments,
+                   WebDatasetArguments, TfRecordArguments, ParquetArguments, ArrowArguments,
+                   MdsArguments, ArraysArguments, TokenFilesArguments, MegatronArguments,
+                   NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <penstock/core/description.hpp>
+#include <penstock/source/annotations.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/mds.hpp>
@@ -26,6 +27,8 @@ namespace penstock::source {
 [[nodiscard]] Description describe_files(std::vector<std::string> paths, FilesOptions options);
 [[nodiscard]] Description describe_images_from(const std::filesystem::path& table,
                                                const ImagesFromOptions& options);
+[[nodiscard]] Description describe_coco(const std::filesystem::path& annotations,
+                                        const CocoOptions& options);
 [[nodiscard]] Description describe_webdataset(const ShardPaths& shards,
                                               const WebDatasetOptions& options);
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,

@@ -18,6 +18,7 @@
 #include <penstock/plan/plan_json.hpp>
 #include <penstock/sequence/buckets.hpp>
 #include <penstock/sequence/pack.hpp>
+#include <penstock/source/annotations.hpp>
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/mds.hpp>
@@ -383,6 +384,7 @@ class Dataset {
 [[nodiscard]] Dataset files(const std::vector<std::string>& paths, FilesOptions options = {});
 [[nodiscard]] Dataset images_from(const std::filesystem::path& table,
                                   ImagesFromOptions options = {});
+[[nodiscard]] Dataset coco(const std::filesystem::path& annotations, CocoOptions options = {});
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 [[nodiscard]] Dataset parquet(const ShardPaths& files, ParquetOptions options = {});

@@ -1,0 +1,77 @@
+// source/annotations: images with what a file says of the objects in them, such as boxes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <penstock/core/export.hpp>
+#include <penstock/source/source.hpp>
+#include <penstock/storage/object_storage.hpp>
+
+namespace PENSTOCK_EXPORT penstock {
+
+/// For source::coco().
+struct CocoOptions {
+  /// the folder of the images, below which each file_name is; by default that of the annotation file
+  std::filesystem::path root{};
+  /// whether labels are the category ids of the file; by default the categories are numbered from 0 in the order of their ids
+  bool category_ids = false;
+  /// whether images without an annotation are left out
+  bool only_annotated = false;
+  std::string field = "image";  ///< the name of the field with a file's bytes
+  /// a larger file is a fault, so that one record cannot take all memory
+  std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
+  ObjectStorageOptions storage{};  ///< for s3://, hf:// and https:// paths
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, CocoOptions& options) {
+  // `storage` is visited by the source: the annotation file may name objects.
+  visit("root", options.root);
+  visit("category_ids", options.category_ids);
+  visit("only_annotated", options.only_annotated);
+  visit("field", options.field);
+  visit("max_file_bytes", options.max_file_bytes);
+}
+
+namespace source {
+
+/// Images and the objects in them, of an annotation file of COCO's for object detection or keypoints, such as
+/// instances_train2017.json; `annotations` may be behind "s3://", "hf://" or "https://", too. Each image of the file is a
+/// record, in the order of the image ids, as in torchvision's CocoDetection and pycocotools. The objects of an image are in
+/// the order in which the file has them.
+///
+/// A box is x1, y1, x2, y2 in pixels of the image, from COCO's x, y, width and height, which are added in f64; it is neither
+/// cut at the image's edges nor left out where it is empty. The labels are numbers of class_names(). With `category_ids` these
+/// have "" for ids that no category has, and there are none where an id is negative or above 99,999. An annotation without area
+/// has its box's, and one without iscrowd false. Fields of keypoints are there where a category of the file names k of them: x,
+/// y and the visibility, 0 to 2, of each. An object without keypoints has zeros. Segmentations, captions and what else is in
+/// the file are not kept.
+///
+/// A file without "annotations", as those of COCO's test sets, is accepted: all images have no boxes then, and
+/// Loader::notices() says so. An annotation that is damaged is a fault of its image alone. The file is read here, as a whole;
+/// no image is looked at before it is read, so that one that is missing is a fault of its record. Where none of the first 100
+/// is there, that is an error.
+///
+/// A record's key is its path relative to `root`. The fingerprint covers the ids and paths of the images and the values of all
+/// fields but the images' bytes. A plan in JSON has the path of the annotation file.
+///
+/// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4], labels i64 [?], area f32 [?], iscrowd bool [?], image_id i64
+///         []; and where categories have keypoints, keypoints f32 [?,k,3].
+/// Units   boxes and keypoints in pixels, area in pixels squared. In memory 29 bytes for each object, 12 for each keypoint, and
+///         16 and its path for each image. While the file is read, four times that; one that is not local is then in memory as a whole
+/// Errors  std::invalid_argument  no path; paths of several stores; max_file_bytes = 0; a field's name that is empty, "label" or
+///                                that of another field
+///         Error                  the file cannot be read, or is not JSON, or not of COCO's form; it has no images, or with
+///                                `only_annotated` none with an annotation; an id that is no integer of i64; an id or a key that
+///                                is there twice; a file_name that is missing or empty; an annotation of an image or a category
+///                                that is not there; categories with unlike numbers of keypoints; none of the first 100 images is
+///                                there
+/// Faults  as image_folder(); an annotation whose bbox is not four finite numbers, or has a negative width or height; one whose
+///         area or iscrowd is not a number; one with another number of keypoints than its file's categories
+[[nodiscard]] SourcePtr coco(const std::filesystem::path& annotations, CocoOptions options = {});
+
+}  // namespace source
+
+}  // namespace penstock

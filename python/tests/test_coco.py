@@ -1,0 +1,233 @@
+"""Annotation files of COCO's, compared with what Python's json reads of them, in the order of torchvision's CocoDetection."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+Image = pytest.importorskip("PIL.Image")
+
+MOST = 8  # objects of an image
+NAMES = ["nose", "left_eye", "right_eye"]
+
+
+def write(folder: Path, count: int = 23, keypoints: bool = True, **changes: Any) -> dict[str, Any]:
+    """Images of their own colours in `folder`/train, and an annotation file of them in `folder`/annotations."""
+    chance = random.Random(count)
+    ids = chance.sample(range(1, 10_000), count)
+    (folder / "train" / "more").mkdir(parents=True, exist_ok=True)
+    (folder / "annotations").mkdir(exist_ok=True)
+    images, annotations = [], []
+    for number, id in enumerate(ids):
+        name = f"{'more/' if number % 3 == 0 else ''}{chance.randrange(10**9):012d}.{'png' if number % 2 else 'jpg'}"
+        size = chance.randrange(4, 40), chance.randrange(4, 40)
+        Image.new("RGB", size, (number * 7 % 256, id % 256, id // 256)).save(folder / "train" / name)
+        images.append({"id": id, "file_name": name, "width": size[0], "height": size[1], "license": 1})
+        for _ in range(number % (MOST + 1)):
+            one: dict[str, Any] = {
+                "id": len(annotations) + 500,
+                "image_id": id,
+                "category_id": chance.choice([1, 3, 90]),
+                "bbox": [round(chance.uniform(0, 600), 2) for _ in range(4)],
+                "area": chance.uniform(0, 1e5),
+                "iscrowd": chance.randrange(2),
+                "segmentation": [[chance.uniform(0, 600) for _ in range(10)]],
+            }
+            if keypoints and one["category_id"] == 1:
+                one |= {"keypoints": [chance.randrange(640) for _ in range(9)], "num_keypoints": 3}
+            annotations.append(one)
+    chance.shuffle(annotations)
+    categories: list[dict[str, Any]] = [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}, {"id": 3, "name": "car"}]
+    if keypoints:
+        categories[1] |= {"keypoints": NAMES, "skeleton": [[1, 2]]}
+    content = {"info": {"year": 2017}, "images": images, "annotations": annotations, "categories": categories} | changes
+    (folder / "annotations" / "instances.json").write_text(json.dumps(content))
+    return content
+
+
+def expected(content: dict[str, Any], folder: Path, only_annotated: bool = False, category_ids: bool = False) -> list[dict[str, Any]]:
+    numbers = {id: number for number, id in enumerate(sorted(one["id"] for one in content["categories"]))}
+    records = []
+    for image in sorted(content["images"], key=lambda image: image["id"]):
+        objects = [one for one in content["annotations"] if one["image_id"] == image["id"]]
+        if only_annotated and not objects:
+            continue
+        boxes = np.array([one["bbox"] for one in objects], np.float64).reshape(-1, 4)
+        boxes[:, 2:] += boxes[:, :2]
+        records.append(
+            {
+                "image": (folder / "train" / image["file_name"]).read_bytes(),
+                "boxes": boxes.astype(np.float32),
+                "labels": np.array([one["category_id"] if category_ids else numbers[one["category_id"]] for one in objects], np.int64),
+                "area": np.array([one["area"] for one in objects], np.float32),
+                "iscrowd": np.array([one["iscrowd"] for one in objects], bool),
+                "image_id": np.int64(image["id"]),
+                "keypoints": np.array([one.get("keypoints", [0] * 9) for one in objects], np.float32).reshape(-1, 3, 3),
+            }
+        )
+    return records
+
+
+def padded(plan: ps.Dataset, decode: bool = False) -> ps.Dataset:
+    if decode:
+        plan = plan.map(ps.decode_image(crop=ps.resize_to((4, 4))))
+    for field in plan.fields:
+        if field.shape and field.shape[0] is None:
+            plan = plan.map(ps.pad(field.name, 4096 if field.name == "image" else MOST, lengths=f"{field.name} length"))
+    return plan
+
+
+def records_of(plan: ps.Dataset) -> list[dict[str, Any]]:
+    names = [field.name for field in plan.fields]
+    records = []
+    for step in padded(plan).batch(1).loader():
+        record: dict[str, Any] = {}
+        for name in names:
+            value = step[name].numpy()[0]
+            if name != "image_id":
+                value = value[: step[f"{name} length"].numpy()[0]].copy()
+            record[name] = value.tobytes() if name == "image" else value
+        records.append(record)
+    return records
+
+
+def same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
+    assert [record["image_id"] for record in found] == [record["image_id"] for record in wanted]
+    for one, other in zip(found, wanted):
+        for name in one:
+            if name == "image":
+                assert one[name] == other[name]
+                continue
+            assert one[name].dtype == other[name].dtype and one[name].shape == other[name].shape, name
+            assert (one[name] == other[name]).all(), name
+
+
+def opened(folder: Path, **options: Any) -> ps.Dataset:
+    return ps.coco(folder / "annotations" / "instances.json", root=folder / "train", **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"category_ids": True}, {"only_annotated": True}])
+def test_records_are_those_that_json_reads(tmp_path: Path, options: dict[str, bool]) -> None:
+    content = write(tmp_path)
+    plan = opened(tmp_path, **options)
+    assert [(field.name, field.dtype, list(field.shape)) for field in plan.fields] == [
+        ("image", "u8", [None]),
+        ("boxes", "f32", [None, 4]),
+        ("labels", "i64", [None]),
+        ("area", "f32", [None]),
+        ("iscrowd", "bool", [None]),
+        ("image_id", "i64", []),
+        ("keypoints", "f32", [None, 3, 3]),
+    ]
+    wanted = expected(content, tmp_path, **options)
+    assert len(wanted) == (20 if "only_annotated" in options else 23)
+    same(records_of(plan), wanted)
+    if "category_ids" in options:
+        assert len(plan.class_names) == 91 and plan.class_names[3] == "car" and plan.class_names[2] == ""
+    else:
+        assert plan.class_names == ["person", "car", "toothbrush"]
+
+
+def test_without_keypoints_there_is_no_field_of_them(tmp_path: Path) -> None:
+    content = write(tmp_path, 5, keypoints=False)
+    plan = opened(tmp_path)
+    assert [field.name for field in plan.fields][-1] == "image_id"
+    same(records_of(plan), expected(content, tmp_path))
+
+
+def test_the_order_is_that_of_pycocotools(tmp_path: Path) -> None:
+    pycocotools = pytest.importorskip("pycocotools.coco")
+    write(tmp_path)
+    theirs = pycocotools.COCO(str(tmp_path / "annotations" / "instances.json"))
+    records = records_of(opened(tmp_path, category_ids=True))
+    assert [record["image_id"] for record in records] == sorted(theirs.getImgIds())
+    for record in records:
+        objects = theirs.loadAnns(theirs.getAnnIds([record["image_id"]]))
+        assert record["labels"].tolist() == [one["category_id"] for one in objects]
+        assert record["area"].tolist() == np.array([one["area"] for one in objects], np.float32).tolist()
+
+
+def test_a_plan_is_itself_as_json_and_pickled(tmp_path: Path) -> None:
+    content = write(tmp_path)
+    plan = opened(tmp_path, only_annotated=True).seed(1)
+    text = plan.to_json()
+    source = json.loads(text)["operations"][0]["source"]
+    assert source["coco"]["annotations"] == str(tmp_path / "annotations" / "instances.json")
+    assert source["coco"]["root"] == str(tmp_path / "train") and source["coco"]["only_annotated"] is True
+    wanted = expected(content, tmp_path, only_annotated=True)
+    for again in (ps.Dataset.from_json(text), pickle.loads(pickle.dumps(plan))):
+        assert again.to_json() == text
+        same(records_of(again), wanted)
+    assert "coco(" in plan.describe()
+    # The file has other values meanwhile.
+    content["annotations"][0]["bbox"][2] += 1
+    write(tmp_path, annotations=content["annotations"])
+    with pytest.raises(ps.Error):
+        ps.Dataset.from_json(text)
+
+
+def test_a_loader_goes_on_from_a_state(tmp_path: Path) -> None:
+    write(tmp_path)
+
+    def loader() -> ps.Loader:
+        return padded(opened(tmp_path), decode=True).seed(3).shuffle().repeat(3).batch(4).loader()
+
+    def values(steps: Any) -> list[Any]:
+        return [(step["image_id"].numpy().tolist(), step["boxes"].numpy().tobytes(), step["image"].numpy().tobytes()) for step in steps]
+
+    whole = loader()
+    for _ in range(7):
+        next(whole)
+    state = whole.state_dict()
+    rest = values(whole)
+    again = loader()
+    again.load_state_dict(state)
+    assert values(again) == rest and len(rest) > 7
+
+
+def test_a_damaged_annotation_is_a_fault_of_its_image(tmp_path: Path) -> None:
+    content = write(tmp_path)
+    damaged = content["annotations"][5]
+    damaged["bbox"][2] = -1
+    write(tmp_path, annotations=content["annotations"])
+    loader = padded(opened(tmp_path)).batch(1).loader(on_fault="mask")
+    ids = [step["image_id"].numpy()[0] for step in loader]
+    assert len(ids) == 23 and ids.count(0) == 1
+    (fault,) = loader.faults()
+    assert f"the annotation with the id {damaged['id']} has a bbox with a negative width" in str(fault)
+    with pytest.raises(ps.Error, match=f"the id {damaged['id']}"):
+        for _ in padded(opened(tmp_path)).batch(1).loader():
+            pass
+
+
+def test_errors_say_what_to_do(tmp_path: Path) -> None:
+    write(tmp_path)
+    file = tmp_path / "annotations" / "instances.json"
+    with pytest.raises(ps.Error, match=r"there is one in .*/train: pass that as root"):
+        ps.coco(file)
+    file.write_text(json.dumps([{"image_id": 1}]))
+    with pytest.raises(ps.Error, match="a file of results"):
+        ps.coco(file, root=tmp_path / "train")
+    file.write_text(json.dumps({"images": [{"id": 1.5, "file_name": "x"}]}))
+    with pytest.raises(ps.Error, match=r"has 1\.5 for id"):
+        ps.coco(file, root=tmp_path / "train")
+    with pytest.raises(ValueError, match="the option field"):
+        ps.coco(file, field="boxes")
+
+
+def test_a_file_of_a_test_set_has_no_boxes_and_says_so(tmp_path: Path) -> None:
+    content = write(tmp_path, 4)
+    del content["annotations"]
+    (tmp_path / "annotations" / "instances.json").write_text(json.dumps(content))
+    loader = padded(opened(tmp_path)).batch(4).loader()
+    (step,) = loader
+    assert step["boxes length"].numpy().tolist() == [0] * 4
+    assert any("test sets" in notice for notice in loader.report().notices)

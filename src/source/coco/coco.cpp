@@ -1,0 +1,316 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <penstock/core/error.hpp>
+#include <penstock/core/random.hpp>
+#include <penstock/source/annotations.hpp>
+#include <penstock/source/images.hpp>
+
+#include "src/core/printable.hpp"
+#include "src/source/catalog.hpp"
+#include "src/source/coco/coco_file.hpp"
+#include "src/source/described.hpp"
+#include "src/source/renamed.hpp"
+#include "src/source/zip.hpp"
+#include "src/storage/local/file.hpp"
+#include "src/storage/storage.hpp"
+
+namespace penstock {
+
+namespace {
+
+using source::CocoFile;
+
+constexpr std::size_t kShownOfCocoPath = 200;  // bytes in a message
+
+template <class T>
+std::string_view text_of_column(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+/// What an annotation file says of its images, whose files another source reads.
+class CocoRows final : public Source {
+ public:
+  enum Field : std::size_t { kBoxes, kLabels, kAreas, kCrowds, kImageId, kKeypoints };
+
+  CocoRows(std::string path, CocoFile file, const CocoOptions& options)
+      : path_(std::move(path)), file_(std::move(file)) {
+    fields_ = {{"boxes", DType::f32, {kDynamic, 4}},
+               {"labels", DType::i64, {kDynamic}},
+               {"area", DType::f32, {kDynamic}},
+               {"iscrowd", DType::boolean, {kDynamic}},
+               {"image_id", DType::i64, {}}};
+    if (file_.keypoints > 0)
+      fields_.push_back(
+          {"keypoints", DType::f32, {kDynamic, static_cast<std::int64_t>(file_.keypoints), 3}});
+    name_classes(options.category_ids);
+    if (options.category_ids)
+      for (std::int64_t& label : file_.classes)
+        label = file_.categories[static_cast<std::size_t>(label)].id;
+    fingerprint_ = fmt::format("coco({} images, {} objects, {})", size(), file_.classes.size(),
+                               hash_text(content()));
+  }
+
+  std::uint64_t size() const noexcept override { return file_.image_ids.size(); }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(fields_.size());
+    const auto fault =
+        std::ranges::lower_bound(file_.faults, number, {}, &source::CocoFault::image);
+    if (fault != file_.faults.end() && fault->image == number)
+      return Fault{.reason = fault->reason, .file = path_};
+    const std::uint64_t begin = file_.begins[number];
+    const std::uint64_t count = file_.begins[number + 1] - begin;
+    set(record, kBoxes, file_.boxes, begin, count, 4);
+    set(record, kLabels, file_.classes, begin, count, 1);
+    set(record, kAreas, file_.areas, begin, count, 1);
+    set(record, kCrowds, file_.crowds, begin, count, 1);
+    set(record, kImageId, file_.image_ids, number, 1, 1);
+    if (file_.keypoints == 0 || !record.is_wanted(kKeypoints)) return {};
+    return set_keypoints(record, begin, count);
+  }
+
+  std::string location(std::uint64_t number) const override {
+    return fmt::format("{}, image {}", path_, file_.image_ids[number]);
+  }
+  RecordName name(std::uint64_t number) const override {
+    return {.key = fmt::format("image {}", file_.image_ids[number]), .file = path_};
+  }
+  std::uint64_t files() const noexcept override { return 1; }
+  std::uint64_t file_of(std::uint64_t) const noexcept override { return 0; }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
+  std::string fingerprint() const override { return fingerprint_; }
+  std::span<const std::string> class_names() const noexcept override { return class_names_; }
+  std::vector<Notice> notices() const override {
+    if (file_.has_annotations) return {};
+    return {{.text = fmt::format("coco: {} has no \"annotations\", as the files of test sets: all "
+                                 "images have no boxes",
+                                 core::printable(path_, kShownOfCocoPath))}};
+  }
+
+ private:
+  void name_classes(bool by_ids) {
+    constexpr std::int64_t kMostIds = 100'000;
+    const auto& all = file_.categories;
+    if (all.empty()) return;
+    if (!by_ids) {
+      for (const source::CocoCategory& category : all) class_names_.push_back(category.name);
+    } else if (all.front().id >= 0 && all.back().id < kMostIds) {
+      class_names_.resize(static_cast<std::size_t>(all.back().id) + 1);
+      for (const source::CocoCategory& category : all)
+        class_names_[static_cast<std::size_t>(category.id)] = category.name;
+    }
+  }
+
+  // Hashes of all that records have, and of what their faults say.
+  [[nodiscard]] std::string content() const {
+    std::string all;
+    for (const FieldSpec& field : fields_) all += field.to_string();
+    for (const std::string_view column :
+         {text_of_column(file_.image_ids), text_of_column(file_.begins),
+          text_of_column(file_.boxes), text_of_column(file_.classes), text_of_column(file_.areas),
+          text_of_column(file_.crowds), text_of_column(file_.keypoint_begins),
+          text_of_column(file_.keypoint_values)})
+      all += hash_text(column);
+    std::string texts;
+    for (const source::CocoCategory& category : file_.categories)
+      texts += fmt::format("{} {}{}", category.id, category.name, '\0');
+    for (const source::CocoFault& fault : file_.faults)
+      texts += fmt::format("{} {}{}", fault.image, fault.reason, '\0');
+    return all + hash_text(texts);
+  }
+
+  template <class T>
+  static void set(Record& record, Field field, const std::vector<T>& values, std::uint64_t begin,
+                  std::uint64_t count, std::int64_t width) {
+    if (!record.is_wanted(field)) return;
+    // Of no objects, too, there is an address.
+    alignas(T) static constexpr std::array<std::byte, sizeof(T)> kNothing{};
+    const auto extent = static_cast<std::int64_t>(count);
+    const std::byte* const data = count == 0
+                                      ? kNothing.data()
+                                      : std::as_bytes(std::span(values)).data() +
+                                            begin * static_cast<std::uint64_t>(width) * sizeof(T);
+    const Shape shape = field == kImageId ? Shape{}
+                        : width == 1      ? Shape{extent}
+                                          : Shape{extent, width};
+    const DType dtype = field == kCrowds ? DType::boolean : dtype_of<T>();
+    record.set(field, data, dtype, shape);
+    record.add_bytes_read(count * static_cast<std::uint64_t>(width) * sizeof(T));
+  }
+
+  // Objects without keypoints have none in memory.
+  Result<void> set_keypoints(Record& record, std::uint64_t begin, std::uint64_t count) const {
+    const std::size_t bytes = file_.keypoints * 3 * sizeof(float);
+    auto to = record.allocate(count * bytes);
+    if (!to) return std::move(to.fault());
+    for (std::uint64_t object = 0; object < count; ++object) {
+      std::byte* const place = to->data() + object * bytes;
+      const std::uint64_t from = file_.keypoint_begins[begin + object];
+      if (from == CocoFile::kNoKeypoints)
+        std::memset(place, 0, bytes);
+      else
+        std::memcpy(place, file_.keypoint_values.data() + from, bytes);
+    }
+    record.set(
+        kKeypoints, to->data(), DType::f32,
+        Shape{static_cast<std::int64_t>(count), static_cast<std::int64_t>(file_.keypoints), 3});
+    record.add_bytes_read(count * bytes);
+    return {};
+  }
+
+  std::string path_;
+  CocoFile file_;
+  std::vector<FieldSpec> fields_;
+  std::vector<std::string> class_names_;
+  std::string fingerprint_;
+};
+
+// Leaves the images without an annotation out. What is wrong with one stays.
+void keep_annotated(CocoFile& file) {
+  std::vector<std::uint64_t> numbers(file.image_ids.size());  // of those that stay
+  std::size_t kept = 0;
+  for (std::size_t image = 0; image < file.image_ids.size(); ++image) {
+    numbers[image] = kept;
+    if (file.begins[image] == file.begins[image + 1]) continue;
+    file.image_ids[kept] = file.image_ids[image];
+    if (kept != image) file.file_names[kept] = std::move(file.file_names[image]);
+    file.begins[kept] = file.begins[image];
+    ++kept;
+  }
+  file.begins[kept] = file.begins.back();
+  file.image_ids.resize(kept);
+  file.file_names.resize(kept);
+  file.begins.resize(kept + 1);
+  for (source::CocoFault& fault : file.faults) fault.image = numbers[fault.image];
+}
+
+std::string absolute_or_url(const std::string& path) {
+  return storage::is_object_url(path) ? path : std::filesystem::absolute(path).string();
+}
+
+std::string coco_root(const std::string& annotations, const CocoOptions& options) {
+  if (!options.root.empty()) return absolute_or_url(options.root.string());
+  const std::string whole = absolute_or_url(annotations);
+  return std::string(whole.substr(0, storage::split_web_url(whole).plain.rfind('/')));
+}
+
+// A folder beside the annotation file, or beside its folder, that has the first image.
+std::string folder_of_images(const std::string& annotations, const std::string& first) {
+  constexpr int kLookedAt = 1000;
+  int looked_at = 0;
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(annotations).parent_path();
+  for (const std::filesystem::path& place : {folder, folder.parent_path()}) {
+    if (std::filesystem::exists(place / first, error)) return place.string();
+    std::filesystem::directory_iterator entry(place, error);
+    for (; !error && entry != std::filesystem::directory_iterator() && looked_at < kLookedAt;
+         entry.increment(error), ++looked_at)
+      if (std::filesystem::exists(entry->path() / first, error)) return entry->path().string();
+    error.clear();
+  }
+  return {};
+}
+
+// Files are looked at by nothing else before they are read: a root that is another one shows here.
+void require_some_images(const Source& files, const std::string& root,
+                         const std::string& annotations, const std::string& first_name) {
+  constexpr std::uint64_t kLookedAt = 100;
+  const std::string first = files.location(0);
+  if (storage::is_object_url(first)) return;
+  std::error_code error;
+  for (std::uint64_t number = 0; number < std::min(kLookedAt, files.size()); ++number)
+    if (std::filesystem::exists(files.location(number), error)) return;
+  std::string hint = "pass root, the folder that they are relative to";
+  if (!storage::is_object_url(annotations) && !first_name.starts_with('/'))
+    if (const std::string folder = folder_of_images(annotations, first_name); !folder.empty())
+      hint = fmt::format("there is one in {}: pass that as root",
+                         core::printable(folder, kShownOfCocoPath));
+  throw Error(fmt::format(
+      "coco: none of the first {} images of {} is there: looked for {} first; they are below root, "
+      "here {}; {}",
+      std::min(kLookedAt, files.size()), core::printable(annotations, kShownOfCocoPath),
+      core::printable(first, kShownOfCocoPath), core::printable(root, kShownOfCocoPath), hint));
+}
+
+// The files alone, without the label that all of them would have.
+SourcePtr images_of(std::vector<std::string> paths, const std::string& root,
+                    const CocoOptions& options, const std::string& annotations) {
+  bool all_relative = true;
+  for (std::string& path : paths) {
+    while (path.starts_with("./"))
+      path.erase(0, std::min(path.find_first_not_of('/', 1), path.size()));
+    storage::require_readable_scheme(path);
+    all_relative &= !path.starts_with('/') && !storage::is_object_url(path);
+  }
+  FilesOptions files{
+      .field = options.field, .max_file_bytes = options.max_file_bytes, .storage = options.storage};
+  const std::string first = paths.front();
+  if (all_relative) {
+    files.root = root;
+  } else {
+    for (std::string& path : paths)
+      if (!path.starts_with('/') && !storage::is_object_url(path))
+        path = root + (root.ends_with('/') ? "" : "/") + path;
+  }
+  SourcePtr made = source::files(paths, std::move(files));
+  require_some_images(*made, root, annotations, first);
+  return source::rename(std::move(made), {{"label", ""}});
+}
+
+CocoFile read_coco(const std::string& path, const std::string& shown,
+                   const ObjectStorageOptions& storage) {
+  if (storage::is_object_url(path))
+    return source::parse_coco(storage::Storage(storage).read_text(path), shown);
+  const storage::MappedFile file = storage::map_file(path);
+  return source::parse_coco({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()},
+                            shown);
+}
+
+}  // namespace
+
+SourcePtr source::coco(const std::filesystem::path& annotations, CocoOptions options) {
+  const std::string path = annotations.string();
+  if (path.empty()) throw std::invalid_argument("coco: the annotation file's path is empty");
+  constexpr std::array<std::string_view, 8> kTaken{"",     "label",   "boxes",    "labels",
+                                                   "area", "iscrowd", "image_id", "keypoints"};
+  if (std::ranges::find(kTaken, options.field) != kTaken.end())
+    throw std::invalid_argument(fmt::format(
+        "coco: the option field is '{}': the field of a file's bytes needs a name that no other "
+        "has, such as 'image'",
+        options.field));
+  storage::require_readable_scheme(path);
+  Description description = source::describe_coco(annotations, options);
+  const std::string shown(storage::split_web_url(path).plain);
+  CocoFile file = read_coco(path, shown, options.storage);
+  if (options.only_annotated) {
+    keep_annotated(file);
+    if (file.image_ids.empty())
+      throw Error(
+          fmt::format("coco: {}: no image has an annotation, and only_annotated leaves out "
+                      "those without: leave that option out",
+                      core::printable(shown, kShownOfCocoPath)));
+  }
+  SourcePtr images =
+      images_of(std::exchange(file.file_names, {}), coco_root(path, options), options, shown);
+  SourcePtr rows = std::make_shared<CocoRows>(shown, std::move(file), options);
+  return source::described(source::zip({std::move(images), std::move(rows)}),
+                           std::move(description));
+}
+
+}  // namespace penstock
