@@ -30,7 +30,7 @@ from penstock._trainers import Steps
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["DataLoader", "Tensors", "from_dataset", "as_tensors", "as_nested", "current_context", "current_device"]
+__all__ = ["DataLoader", "Tensors", "from_dataset", "as_tensors", "as_nested", "as_targets", "current_context", "current_device"]
 
 Tensors = dict[str, torch.Tensor]
 
@@ -68,6 +68,47 @@ def as_nested(rows: torch.Tensor, lengths: torch.Tensor, *, compact: bool = Fals
     kept = torch.arange(to, device=rows.device) < lengths[:, None]
     offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
     return torch.nested.nested_tensor_from_jagged(rows[kept], offsets=offsets)
+
+
+def as_targets(
+    batch: Mapping[str, torch.Tensor],
+    fields: Sequence[str] = ("boxes", "labels"),
+    *,
+    lengths: str = "count",
+    tv_tensors_of: str | None = None,
+) -> list[Tensors]:
+    """The instances of each image, as torchvision's detection models take them: `model(images, as_targets(batch))`.
+
+    The tensors are rows of the batch's, and nothing is copied. Lengths on a GPU are waited for. With `tv_tensors_of`, the field of the
+    images, boxes are torchvision.tv_tensors.BoundingBoxes, and keypoints are KeyPoints, for transforms of torchvision.
+
+    Shapes  fields [n,to,...] and `lengths` i64 [n], which pad(..., lengths=..., also=...) made; out: n dicts of [length,...]. Images of
+            `tv_tensors_of` [n,height,width,channels] or [n,channels,height,width], of 1 or 3 channels
+    Errors  ValueError  the batch has no such field; lengths of other rows
+    """
+    wanted = [*fields, lengths] if tv_tensors_of is None else [*fields, lengths, tv_tensors_of]
+    for name in wanted:
+        if name not in batch:
+            raise ValueError(f"as_targets: the batch has no field '{name}': there are {', '.join(batch)}")
+    counts: list[int] = batch[lengths].tolist()
+    for name in fields:
+        shape = list(batch[name].shape)
+        if batch[lengths].dim() != 1 or len(shape) < 2 or shape[0] != len(counts) or shape[1] < max(counts, default=0):
+            raise ValueError(f"as_targets: '{lengths}' {list(batch[lengths].shape)} does not say how many rows '{name}' {shape} has of each image")
+    targets = [{name: batch[name][row, :count] for name in fields} for row, count in enumerate(counts)]
+    if tv_tensors_of is None:
+        return targets
+    from torchvision import tv_tensors
+
+    image = batch[tv_tensors_of].shape
+    size = (image[1], image[2]) if image[-1] in (1, 3) else (image[2], image[3])
+    for target in targets:
+        for name, rows in target.items():
+            if rows.dim() == 2 and rows.shape[1] == 4 and rows.is_floating_point():
+                target[name] = tv_tensors.BoundingBoxes(rows, format="XYXY", canvas_size=size)
+            elif rows.dim() == 3 and rows.shape[2] == 3 and rows.is_floating_point():
+                target[name] = tv_tensors.KeyPoints(rows[..., :2], canvas_size=size)
+    return targets
 
 
 def current_context() -> InputContext:

@@ -108,7 +108,7 @@ def test_they_draw_nothing_and_are_the_same_on_any_threads():
     first = rows_of(plan_of(), threads=1)
     second = rows_of(plan_of(), threads=3)
     assert len(first) == 40
-    for one, other in zip(first, second):
+    for one, other in zip(first, second, strict=True):
         for name in one:
             assert (one[name] == other[name]).all(), name
     plain = (
@@ -123,7 +123,7 @@ def test_they_draw_nothing_and_are_the_same_on_any_threads():
         .batch(8)
     )
     images = [image for step in plain.loader() for image in np.array(step["image"])]
-    assert all((image == row["image"]).all() for image, row in zip(images, first))
+    assert all((image == row["image"]).all() for image, row in zip(images, first, strict=True))
     assert any(0 < row["count"] < 6 for row in first)
 
 
@@ -136,7 +136,7 @@ def test_a_loader_goes_on_where_it_was_in_each_step():
             next(loader)
         resumed = plan.loader()
         resumed.load_state_dict(loader.state_dict())
-        for expected, step in zip(whole[at:], resumed):
+        for expected, step in zip(whole[at:], resumed, strict=True):
             assert all((np.asarray(step[name]) == values).all() for name, values in expected.items())
 
 

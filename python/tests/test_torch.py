@@ -34,6 +34,31 @@ def test_from_dlpack_does_not_copy():
     assert tensor.numpy()[0].tolist() == [7, 7]
 
 
+def test_targets_are_the_rows_of_each_image():
+    batch = {
+        "image": torch.zeros(3, 20, 30, 3, dtype=torch.uint8),
+        "boxes": torch.arange(3 * 4 * 4, dtype=torch.float32).reshape(3, 4, 4),
+        "labels": torch.arange(12).reshape(3, 4),
+        "points": torch.ones(3, 4, 5, 3),
+        "count": torch.tensor([2, 0, 4]),
+    }
+    targets = pt.as_targets(batch)
+    assert [list(target) for target in targets] == [["boxes", "labels"]] * 3
+    assert [len(target["boxes"]) for target in targets] == [2, 0, 4]
+    assert targets[2]["labels"].tolist() == [8, 9, 10, 11] and targets[1]["boxes"].shape == (0, 4)
+    targets[0]["boxes"][1, 3] = -1  # nothing is copied
+    assert batch["boxes"][0, 1, 3] == -1
+    for fields, lengths, words in [(("crowds",), "count", "no field 'crowds'"), (("labels",), "labels", "does not say how many rows 'labels'")]:
+        with pytest.raises(ValueError, match=words):
+            pt.as_targets(batch, fields, lengths=lengths)
+    with pytest.raises(ValueError, match="'count' .* does not say"):
+        pt.as_targets({**batch, "count": torch.tensor([2, 0, 5])})
+    tv_tensors = pytest.importorskip("torchvision.tv_tensors")
+    first = pt.as_targets(batch, ["boxes", "labels", "points"], tv_tensors_of="image")[0]
+    assert isinstance(first["boxes"], tv_tensors.BoundingBoxes) and first["boxes"].canvas_size == (20, 30)
+    assert type(first["labels"]) is torch.Tensor and first["points"].shape == (2, 5, 2)
+
+
 def test_a_tensor_keeps_its_slot():
     loader = plan(100).loader()
     taken = torch.from_dlpack(next(loader)["number"])[1:, :1]

@@ -166,14 +166,27 @@ class MovedTogether {
   //
   // Errors  std::invalid_argument  one does; names it
   void move(const std::string& caller, const ImageMove& move, std::span<const FieldSpec> fields) {
-    for (const Moved& earlier : moved_)
-      if (earlier.image == move.image && std::ranges::count(move.with, earlier.field) == 0 &&
-          std::ranges::count(fields, earlier.field, &FieldSpec::name) > 0)
+    for (const Moved& earlier : moved_) {
+      if (earlier.image != move.image ||
+          std::ranges::count(fields, earlier.field, &FieldSpec::name) == 0)
+        continue;
+      if (std::ranges::count(move.with, earlier.field) == 0)
         throw std::invalid_argument(fmt::format(
             "{} moves the pixels of '{}', and not '{}', which {} moves with them: name it there as "
             "well, or leave out what moves pixels",
             caller, move.image, earlier.field, earlier.caller));
+      if (std::ranges::count(move.as_stored, earlier.field) > 0)
+        throw std::invalid_argument(fmt::format(
+            "{}: {} has moved '{}' already, so it is in pixels, and a box is left, top, right, "
+            "bottom: leave format and normalized out here",
+            caller, earlier.caller, earlier.field));
+    }
     for (const std::string& field : move.with) moved_.push_back({move.image, field, caller});
+  }
+
+  // A transform makes something else of a field.
+  void forget(const std::string& field) {
+    std::erase_if(moved_, [&](const Moved& moved) { return moved.field == field; });
   }
 
  private:
@@ -191,18 +204,26 @@ std::vector<FieldSpec> fields_of(const Branch& branch, MovedTogether& moved) {
     const Binding binding = transform->bind(fields);
     if (const auto move = transform->image_move())
       moved.move(transform->description().name, *move, fields);
+    else if (transform->description().name != PadOptions::kName)
+      for (const std::size_t input : binding.inputs) moved.forget(fields[input].name);
     fields = replace_fields(fields, binding);
   }
   return fields;
 }
-std::vector<FieldSpec> fields_of(const Branch& branch) {
-  MovedTogether moved;
-  return fields_of(branch, moved);
+// All have the same fields; but which of them were moved with an image may differ.
+std::vector<FieldSpec> fields_of(const std::vector<Branch>& branches) {
+  std::vector<FieldSpec> first;
+  for (const Branch& branch : branches) {
+    MovedTogether moved;
+    std::vector<FieldSpec> fields = fields_of(branch, moved);
+    if (&branch == &branches.front()) first = std::move(fields);
+  }
+  return first;
 }
 
-// With mixup an image has pixels of another one, whose fields are not mixed.
+// With mixup each pixel stays where it is; where cutmix took another image's, a batch does not say.
 bool moves_pixels(const DeviceTransformOptions& options) {
-  return options.flip > 0 || options.mixup > 0 || options.cutmix > 0 ||
+  return options.flip > 0 || options.cutmix > 0 ||
          std::ranges::any_of(options.augment, [](const Augmentation& operation) {
            return operation.operation().moves;
          });
@@ -212,7 +233,7 @@ bool moves_pixels(const DeviceTransformOptions& options) {
 
 std::vector<FieldSpec> fields_of(const Plan& plan) {
   const Batch* const batch = plan.find<Batch>();
-  if (batch == nullptr) return fields_of(branches_of(plan).front());
+  if (batch == nullptr) return fields_of(branches_of(plan));
   std::vector<FieldSpec> fields = fields_of(plan, 0);
   for (std::size_t bucket = 1; bucket < buckets_of(*batch); ++bucket)
     forget_differences(fields, fields_of(plan, bucket));
@@ -220,13 +241,12 @@ std::vector<FieldSpec> fields_of(const Plan& plan) {
 }
 
 std::vector<FieldSpec> fields_of(const Plan& plan, std::size_t bucket) {
-  return fields_of(branches_of(plan, bucket).front());
+  return fields_of(branches_of(plan, bucket));
 }
 
 std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t bucket) {
   std::vector<DeviceTransform> transforms;
-  MovedTogether moved;
-  const std::vector<FieldSpec> fields = fields_of(branches_of(plan, bucket).front(), moved);
+  const std::vector<FieldSpec> fields = fields_of(plan, bucket);
   for (const Operation& operation : plan.operations()) {
     const auto* transform = std::get_if<TransformOnDevice>(&operation);
     if (transform == nullptr) continue;
@@ -239,7 +259,11 @@ std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t 
           "transform_on_device: the samples have no field '{}': there are {}", name, all));
     }
     if (moves_pixels(transform->options))
-      moved.move("transform_on_device", {.image = name, .with = {}}, fields);
+      for (const Branch& branch : branches_of(plan, bucket)) {
+        MovedTogether moved;
+        (void)fields_of(branch, moved);
+        moved.move("transform_on_device", {.image = name, .with = {}, .as_stored = {}}, fields);
+      }
     transforms.emplace_back(transform->options, *input);
   }
   return transforms;

@@ -125,8 +125,8 @@ class AugmentImage final : public Transform {
           return operation.operation().moves;
         }))
       return std::nullopt;
-    ImageMove move{.image = options_.field, .with = options_.masks};
-    move.with.insert(move.with.end(), instances_.names().begin(), instances_.names().end());
+    ImageMove move{.image = options_.field, .with = options_.masks, .as_stored = {}};
+    instances_.describe(move);
     return move;
   }
   [[nodiscard]] Description description() const override { return transform::describe(options_); }

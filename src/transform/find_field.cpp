@@ -46,7 +46,7 @@ void check_names(std::string_view caller, std::string_view noun, std::span<const
                  std::span<const std::string> taken) {
   for (const std::string& name : names) {
     if (name.empty())
-      throw std::invalid_argument(fmt::format("{}: name the field of each {}", caller, noun));
+      throw std::invalid_argument(fmt::format("{}: a {} has no name", caller, noun));
     if (std::ranges::count(taken, name) > 0 || std::ranges::count(names, name) > 1)
       throw std::invalid_argument(
           fmt::format("{}: the {} '{}' has the name of another field", caller, noun, name));

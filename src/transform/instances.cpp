@@ -44,22 +44,42 @@ Box cut(const Box& box, const Region& visible) {
           std::clamp(box.right, visible.x, right), std::clamp(box.bottom, visible.y, bottom)};
 }
 
-Point moved(const Point& point, const PointMove& move) {
+// A perspective shows nothing where its denominator, 1 / w, is 8 or more: augment/sampling.hpp.
+constexpr double kLeastW = 1.0 / 8;
+
+struct Projected {
+  double x = 0;
+  double y = 0;
+  double w = 0;
+
+  [[nodiscard]] bool is_shown() const noexcept { return w > kLeastW; }
+  [[nodiscard]] Point point() const noexcept { return {x / w, y / w}; }
+};
+
+Projected project(const Point& point, const PointMove& move) {
   const auto& m = move.matrix;
-  const double w = m[6] * point.x + m[7] * point.y + m[8];
-  return {(m[0] * point.x + m[1] * point.y + m[2]) / w,
-          (m[3] * point.x + m[4] * point.y + m[5]) / w};
+  return {m[0] * point.x + m[1] * point.y + m[2], m[3] * point.x + m[4] * point.y + m[5],
+          m[6] * point.x + m[7] * point.y + m[8]};
 }
 
-// The upright box around the corners.
+// The upright box around what is shown of another one; empty where nothing is.
 Box moved(const Box& box, const PointMove& move) {
-  const Point first = moved(Point{box.left, box.top}, move);
-  Box around{first.x, first.y, first.x, first.y};
-  for (const Point& corner :
-       {Point{box.right, box.top}, Point{box.left, box.bottom}, Point{box.right, box.bottom}}) {
-    const Point to = moved(corner, move);
-    around = {std::min(around.left, to.x), std::min(around.top, to.y), std::max(around.right, to.x),
-              std::max(around.bottom, to.y)};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Box around{kInfinity, kInfinity, -kInfinity, -kInfinity};
+  const auto add = [&](const Point& at) {
+    around = {std::min(around.left, at.x), std::min(around.top, at.y), std::max(around.right, at.x),
+              std::max(around.bottom, at.y)};
+  };
+  const std::array corners{project({box.left, box.top}, move), project({box.right, box.top}, move),
+                           project({box.right, box.bottom}, move),
+                           project({box.left, box.bottom}, move)};
+  for (std::size_t i = 0; i < corners.size(); ++i) {
+    const Projected& one = corners[i];
+    const Projected& next = corners[(i + 1) % corners.size()];
+    if (one.is_shown()) add(one.point());
+    if (one.is_shown() == next.is_shown()) continue;
+    const double part = (kLeastW - one.w) / (next.w - one.w);
+    add({(one.x + part * (next.x - one.x)) / kLeastW, (one.y + part * (next.y - one.y)) / kLeastW});
   }
   return around;
 }
@@ -71,11 +91,15 @@ Region whole(ImageSize image) {
           .height = static_cast<double>(image.height)};
 }
 
-// Of a matrix whose determinant is not 0; up to a factor, which points do not depend on.
+// Not finite where there is none.
 std::array<double, 9> inverse_of(const std::array<double, 9>& m) {
-  return {m[4] * m[8] - m[5] * m[7], m[2] * m[7] - m[1] * m[8], m[1] * m[5] - m[2] * m[4],
-          m[5] * m[6] - m[3] * m[8], m[0] * m[8] - m[2] * m[6], m[2] * m[3] - m[0] * m[5],
-          m[3] * m[7] - m[4] * m[6], m[1] * m[6] - m[0] * m[7], m[0] * m[4] - m[1] * m[3]};
+  std::array<double, 9> inverse{
+      m[4] * m[8] - m[5] * m[7], m[2] * m[7] - m[1] * m[8], m[1] * m[5] - m[2] * m[4],
+      m[5] * m[6] - m[3] * m[8], m[0] * m[8] - m[2] * m[6], m[2] * m[3] - m[0] * m[5],
+      m[3] * m[7] - m[4] * m[6], m[1] * m[6] - m[0] * m[7], m[0] * m[4] - m[1] * m[3]};
+  const double determinant = m[0] * inverse[0] + m[1] * inverse[3] + m[2] * inverse[6];
+  for (double& number : inverse) number /= determinant;
+  return inverse;
 }
 
 // A step says where a pixel comes from, with the doubled coordinates of its middle.
@@ -107,7 +131,7 @@ void check_options(const std::string& caller, const Instances& options) {
     refuse("name the field of the boxes, or that of the keypoints");
   if (options.boxes.empty() && !options.fields.empty())
     refuse(
-        fmt::format("instances are removed by their boxes: name these, or leave out fields, of "
+        fmt::format("they are removed by their boxes: name these, or leave out fields, of "
                     "which the first is '{}'",
                     options.fields.front()));
   if (!(options.min_size >= 0 && std::isfinite(options.min_size)))
@@ -186,6 +210,15 @@ MovedInstances::MovedInstances(std::string caller, std::optional<Instances> opti
                                             caller_, crop.to_string(), crop.parts()));
 }
 
+void MovedInstances::describe(ImageMove& move) const {
+  move.with.insert(move.with.end(), names_.begin(), names_.end());
+  if (!options_) return;
+  if (!options_->boxes.empty() && (options_->format != BoxFormat::xyxy || options_->normalized))
+    move.as_stored.push_back(options_->boxes);
+  if (!options_->keypoints.empty() && options_->normalized)
+    move.as_stored.push_back(options_->keypoints);
+}
+
 void MovedInstances::bind(std::span<const FieldSpec> fields, Binding& binding) const {
   if (!options_) return;
   const auto refuse = [&](const std::string& expected, const FieldSpec& found) {
@@ -204,7 +237,7 @@ void MovedInstances::bind(std::span<const FieldSpec> fields, Binding& binding) c
     const bool is_real = field.dtype == DType::f32 || field.dtype == DType::f64;
     if (name == options_->boxes) {
       if (!has_rows || !is_real || extents.size() != 2 || extents[1] != 4)
-        refuse("boxes are f32 or f64 [?,4]", field);
+        refuse("boxes are f32 or f64 [?,4], which a map can make of others", field);
       field.dtype = DType::f32;
     } else if (name == options_->keypoints) {
       if (!has_rows || !is_real || extents.size() != 3 || extents[1] == 0 || extents[2] != 3)
@@ -222,6 +255,31 @@ void MovedInstances::bind(std::span<const FieldSpec> fields, Binding& binding) c
     binding.outputs.push_back(std::move(field));
   }
 }
+
+namespace {
+
+constexpr double kNoFraction = 2;  // a larger coordinate is none
+constexpr std::string_view kInPixels =
+    "is in pixels, and normalized = true means fractions of the image's width and height";
+// What rounding may take from a size of pixels in f32, and from a product of fractions.
+constexpr double kRoundedSize = 1e-3;
+constexpr double kRoundedShare = 1e-9;
+
+// Whether all of some points lie in the first pixel, as fractions of an image's sides do.
+class FirstPixel {
+ public:
+  void add(const Point& point) noexcept {
+    has_all_ = has_all_ && point.x >= 0 && point.y >= 0 && point.x < 1 && point.y < 1;
+    has_any_ = has_any_ || point.x > 0 || point.y > 0;
+  }
+  [[nodiscard]] bool has_all() const noexcept { return has_all_ && has_any_; }
+
+ private:
+  bool has_all_ = true;
+  bool has_any_ = false;
+};
+
+}  // namespace
 
 // What a thread keeps between images.
 struct MovedInstances::Scratch {
@@ -244,20 +302,17 @@ class MovedInstances::Rows {
     const auto count = static_cast<std::size_t>(in.shape()[0]);
     scratch_.boxes.resize(count);
     scratch_.kept.clear();
-    double most = 0;
+    FirstPixel first_pixel;
     for (std::size_t row = 0; row < count; ++row) {
       auto read = box_at(in, row);
       if (!read) return std::move(read.fault());
       Box box = *read;
-      most = std::max({most, box.right, box.bottom});
+      first_pixel.add({box.left, box.top});
+      first_pixel.add({box.right, box.bottom});
       if (follow(box)) scratch_.kept.push_back(row);
       scratch_.boxes[row] = box;
     }
-    if (of_.is_first_ && !options_.normalized && most > 0 && most <= 1)
-      return fault(
-          "all boxes lie in the first pixel: give normalized = true if they are fractions of the "
-          "image's width and height");
-    return {};
+    return check(first_pixel, options_.boxes);
   }
 
   void keep_all(std::size_t count) {
@@ -277,22 +332,30 @@ class MovedInstances::Rows {
     const auto points = static_cast<std::size_t>(in.shape()[1]);
     const bool exchanged = !options_.flip_index.empty() &&
                            std::ranges::count(moves_, true, &PointMove::mirrored) % 2 == 1;
+    FirstPixel first_pixel;
     for (const std::size_t row : scratch_.kept)
       for (std::size_t k = 0; k < points; ++k, out += 3) {
         const std::size_t from = exchanged ? static_cast<std::size_t>(options_.flip_index[k]) : k;
         const std::size_t at = (row * points + from) * 3;
         const double visibility = number_at(in, at + 2);
         Point point{number_at(in, at), number_at(in, at + 1)};
-        if (!std::isfinite(point.x) || !std::isfinite(point.y) || !std::isfinite(visibility))
+        const auto refuse = [&](std::string_view what) {
           return fault_of(options_.keypoints,
-                          fmt::format("keypoint {} of instance {} is ({}, {}, {})", from, row,
-                                      point.x, point.y, visibility));
+                          fmt::format("keypoint {} of instance {}, ({}, {}, {}), {}", from, row,
+                                      point.x, point.y, visibility, what));
+        };
+        if (!std::isfinite(visibility) ||
+            (visibility != 0 && !(std::isfinite(point.x) && std::isfinite(point.y))))
+          return refuse("is not finite");
+        if (visibility != 0 && options_.normalized && std::max(point.x, point.y) > kNoFraction)
+          return refuse(kInPixels);
+        if (visibility != 0) first_pixel.add(point);
         const bool is_visible = visibility != 0 && follow(point);
         out[0] = is_visible ? static_cast<float>(point.x) : 0;
         out[1] = is_visible ? static_cast<float>(point.y) : 0;
         out[2] = is_visible ? static_cast<float>(visibility) : 0;
       }
-    return {};
+    return check(first_pixel, options_.keypoints);
   }
 
   void copy_rows(const ConstTensorView& in, const TensorView& out) const {
@@ -314,6 +377,13 @@ class MovedInstances::Rows {
   }
 
  private:
+  [[nodiscard]] Result<void> check(const FirstPixel& points, const std::string& field) const {
+    if (!of_.is_first_ || options_.normalized || !points.has_all()) return {};
+    return fault_of(field,
+                    "all of them lie in the first pixel: set normalized = true if they are "
+                    "fractions of the image's width and height");
+  }
+
   // In pixels of the image.
   Result<Box> box_at(const ConstTensorView& in, std::size_t row) const {
     std::array<double, 4> given{};
@@ -339,10 +409,7 @@ class MovedInstances::Rows {
     }
     if (box.width() < 0 || box.height() < 0) return refuse("has a size below 0");
     if (!options_.normalized) return box;
-    constexpr double kNoFraction = 2;
-    if (std::max(box.right, box.bottom) > kNoFraction)
-      return refuse(
-          "is in pixels, and normalized = true stands for fractions of the image's sides");
+    if (std::max(box.right, box.bottom) > kNoFraction) return refuse(kInPixels);
     return Box{box.left * image_.width, box.top * image_.height, box.right * image_.width,
                box.bottom * image_.height};
   }
@@ -359,11 +426,13 @@ class MovedInstances::Rows {
     for (const PointMove& move : moves_) {
       if (!(box.width() > 0 && box.height() > 0)) return false;
       box = moved(box, move);
-      if (!box.is_finite()) return false;
+      if (!box.is_finite()) return false;  // nothing of it is shown
       show(move.visible);
     }
-    return box.width() > 0 && box.height() > 0 && box.width() >= options_.min_size &&
-           box.height() >= options_.min_size && visible >= options_.min_visible;
+    // A box that an earlier transform has left is rounded to f32.
+    const double least = options_.min_size - (of_.is_first_ ? 0 : kRoundedSize);
+    return box.width() > 0 && box.height() > 0 && box.width() >= least && box.height() >= least &&
+           visible >= options_.min_visible - kRoundedShare;
   }
 
   // False where it is no longer in the image.
@@ -375,7 +444,9 @@ class MovedInstances::Rows {
     };
     if (!shows(whole(image_))) return false;
     return std::ranges::all_of(moves_, [&](const PointMove& move) {
-      point = moved(point, move);
+      const Projected to = project(point, move);
+      if (!to.is_shown()) return false;
+      point = to.point();
       return shows(move.visible);
     });
   }

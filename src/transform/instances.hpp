@@ -62,8 +62,8 @@ class MovedInstances {
                                   std::span<const PointMove> moves) const;
 
   [[nodiscard]] bool empty() const noexcept { return !options_; }
-  /// Of its fields.
-  [[nodiscard]] std::span<const std::string> names() const noexcept { return names_; }
+  /// Adds its fields.
+  void describe(ImageMove& move) const;
 
  private:
   struct Scratch;

@@ -44,11 +44,12 @@ class MovedFields {
                            std::span(&move, 1));
   }
 
-  /// Of all fields.
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> all(masks_.names().begin(), masks_.names().end());
-    all.insert(all.end(), instances_.names().begin(), instances_.names().end());
-    return all;
+  [[nodiscard]] ImageMove image_move(std::string image) const {
+    ImageMove move{.image = std::move(image),
+                   .with = {masks_.names().begin(), masks_.names().end()},
+                   .as_stored = {}};
+    instances_.describe(move);
+    return move;
   }
   [[nodiscard]] bool empty() const noexcept { return masks_.empty() && instances_.empty(); }
 

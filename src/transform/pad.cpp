@@ -90,15 +90,58 @@ class Pad final : public Transform {
       : options_(std::move(options)), too_long_(std::move(too_long)) {}
 
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
-    const auto refuse = [&](const std::string& what) {
-      throw std::invalid_argument(fmt::format("{}: {}", description().text, what));
-    };
+    if (std::ranges::count(fields, options_.lengths, &FieldSpec::name) > 0)
+      refuse(
+          fmt::format("there is a field '{0}' already: choose another name, such as "
+                      "lengths='{1}_length'",
+                      options_.lengths, options_.field));
+    Binding binding;
+    bind_rows(options_.field, fields, binding);
+    for (const std::string& name : options_.also) bind_rows(name, fields, binding);
+    if (!options_.lengths.empty())
+      binding.outputs.push_back({.name = options_.lengths, .dtype = DType::i64, .shape = {}});
+    return binding;
+  }
+
+  Result<void> apply(std::span<const ConstTensorView> in, Outputs out, Random&) const override {
+    const std::int64_t length = in[0].shape()[0];
+    if (length > options_.to && !options_.truncate)
+      return Fault{.reason = fmt::format("'{}' has {} rows in this sample, and {}", options_.field,
+                                         length, too_long_)};
+    const std::int64_t kept = std::min(length, options_.to);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const ConstTensorView& given = in[i];
+      if (given.shape()[0] != length)
+        return Fault{.reason = fmt::format("'{}' has {} rows in this sample, and '{}' has {}: pad "
+                                           "each of them by itself",
+                                           options_.also[i - 1], given.shape()[0], options_.field,
+                                           length)};
+      const std::span<std::byte> place = out[i].bytes();
+      const std::size_t bytes =
+          place.size() / static_cast<std::size_t>(options_.to) * static_cast<std::size_t>(kept);
+      if (bytes != 0) std::memcpy(place.data(), given.raw(), bytes);
+      fill(place.subspan(bytes), *element_of(given.dtype(), options_.value),
+           size_of(given.dtype()));
+    }
+    if (out.size() > in.size()) *out[in.size()].data<std::int64_t>() = kept;
+    return {};
+  }
+
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
+  [[nodiscard]] Description description() const override { return transform::describe(options_); }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw std::invalid_argument(fmt::format("{}: {}", description().text, what));
+  }
+
+  void bind_rows(const std::string& name, std::span<const FieldSpec> fields,
+                 Binding& binding) const {
     const auto has_rows = [](const FieldSpec& one) {
       const auto all = one.shape.extents();
       return !all.empty() && all[0] == kDynamic && std::ranges::count(all, kDynamic) == 1;
     };
-    const std::size_t input =
-        transform::find_field(fields, options_.field, description().text, has_rows);
+    const std::size_t input = transform::find_field(fields, name, description().text, has_rows);
     FieldSpec field = fields[input];
     std::vector<std::int64_t> extents(field.shape.extents().begin(), field.shape.extents().end());
     if (extents.empty() || std::count(extents.begin() + 1, extents.end(), kDynamic) > 0)
@@ -110,42 +153,15 @@ class Pad final : public Transform {
                                            transform::call_with_field("crop_image", field.name,
                                                                       "crop=resize_to(224)"))
                              : transform::name_another(fields, input, has_rows)));
-    if (std::ranges::count(fields, options_.lengths, &FieldSpec::name) > 0)
-      refuse(
-          fmt::format("there is a field '{0}' already: choose another name, such as "
-                      "lengths='{1}_length'",
-                      options_.lengths, options_.field));
     if (!element_of(field.dtype, options_.value))
       refuse(fmt::format("'{}' cannot have the value {}{}", field.to_string(), options_.value,
                          nearest_of(field.dtype)));
     extents.front() = options_.to;
     field.shape = Shape(extents);
-    Binding binding{.inputs = {input}, .outputs = {field}};
-    if (!options_.lengths.empty())
-      binding.outputs.push_back({.name = options_.lengths, .dtype = DType::i64, .shape = {}});
-    return binding;
+    binding.inputs.push_back(input);
+    binding.outputs.push_back(std::move(field));
   }
 
-  Result<void> apply(std::span<const ConstTensorView> in, Outputs out, Random&) const override {
-    const ConstTensorView& given = in[0];
-    const std::int64_t length = given.shape()[0];
-    if (length > options_.to && !options_.truncate)
-      return Fault{.reason = fmt::format("'{}' has {} rows in this sample, and {}", options_.field,
-                                         length, too_long_)};
-    const std::int64_t kept = std::min(length, options_.to);
-    const std::span<std::byte> place = out[0].bytes();
-    const std::size_t bytes =
-        place.size() / static_cast<std::size_t>(options_.to) * static_cast<std::size_t>(kept);
-    if (bytes != 0) std::memcpy(place.data(), given.raw(), bytes);
-    fill(place.subspan(bytes), *element_of(given.dtype(), options_.value), size_of(given.dtype()));
-    if (out.size() > 1) *out[1].data<std::int64_t>() = kept;
-    return {};
-  }
-
-  [[nodiscard]] bool is_random() const noexcept override { return false; }
-  [[nodiscard]] Description description() const override { return transform::describe(options_); }
-
- private:
   // What is next to a value that the field cannot have.
   [[nodiscard]] std::string nearest_of(DType dtype) const {
     const auto nearest = static_cast<float>(options_.value);
@@ -173,6 +189,8 @@ TransformPtr transform::pad(PadOptions options, std::string too_long) {
   if (options.lengths == options.field)
     throw std::invalid_argument(
         fmt::format("pad: `lengths` is another field, found '{}' again", options.lengths));
+  transform::check_names(PadOptions::kName, "field", options.also,
+                         std::array{options.field, options.lengths});
   return std::make_shared<Pad>(std::move(options), std::move(too_long));
 }
 

@@ -393,7 +393,7 @@ TEST(Masks, WrongOnesAreRefused) {
   };
   const Crop crop = resize_to(8);
   refused([&] { (void)decode_image({.crop = crop, .masks = {""}}); },
-          HasSubstr("decode_image: name the field of each mask"));
+          HasSubstr("decode_image: a mask has no name"));
   refused([&] { (void)decode_image({.crop = crop, .masks = {"image"}}); },
           HasSubstr("decode_image: the mask 'image' has the name of another field"));
   refused([&] { (void)crop_image({.crop = crop, .geometry = "g", .masks = {"g"}}); },

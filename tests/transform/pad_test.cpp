@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -9,6 +10,8 @@
 
 #include <penstock/penstock.hpp>
 #include <penstock/transform/transform.hpp>
+
+#include "src/transform/chain.hpp"
 
 namespace penstock {
 namespace {
@@ -130,6 +133,41 @@ TEST(Pad, RefusesWhatCannotWork) {
                           FieldSpec{"y", DType::i32, {2, kDynamic}}};
   EXPECT_THROW((void)pad({.field = "x", .to = 4})->bind(scalar), std::invalid_argument);
   EXPECT_THROW((void)pad({.field = "y", .to = 4})->bind(scalar), std::invalid_argument);
+}
+
+TEST(Pad, MakesFurtherFieldsTheSameLength) {
+  const std::vector<FieldSpec> fields{{"boxes", DType::f32, {kDynamic, 4}},
+                                      {"labels", DType::i64, {kDynamic}}};
+  const transform::TransformChain chain(
+      fields,
+      {pad({.field = "boxes", .to = 3, .value = -1, .lengths = "count", .also = {"labels"}})}, 0, 0,
+      0);
+  EXPECT_EQ(chain.fields()[1].to_string(), "labels i64 [3]");
+  std::vector<float> boxes(12, 9);
+  std::vector<std::int64_t> labels(3, 9);
+  std::int64_t count = 9;
+  const std::array out{
+      TensorView{std::as_writable_bytes(std::span(boxes)).data(), DType::f32, {3, 4}},
+      TensorView{std::as_writable_bytes(std::span(labels)).data(), DType::i64, {3}},
+      TensorView{std::as_writable_bytes(std::span(&count, 1)).data(), DType::i64, {}}};
+  const std::vector<float> given{1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<std::int64_t> given_labels{20, 30};
+  const auto apply = [&](std::span<const std::int64_t> of) {
+    const std::array record{source::values(given, {kDynamic, 4}), source::values(of)};
+    return chain.apply(record, {}, out);
+  };
+  ASSERT_TRUE(apply(given_labels));
+  EXPECT_THAT(boxes, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, -1, -1, -1, -1));
+  EXPECT_THAT(labels, ElementsAre(20, 30, -1));
+  EXPECT_EQ(count, 2);
+  const auto uneven = apply(std::span(given_labels).first(1));
+  ASSERT_FALSE(uneven);
+  EXPECT_THAT(uneven.fault().reason,
+              HasSubstr("'labels' has 1 rows in this sample, and 'boxes' has 2"));
+  for (const char* name : {"boxes", "count", ""})
+    EXPECT_THROW((void)pad({.field = "boxes", .to = 3, .lengths = "count", .also = {name}}),
+                 std::invalid_argument)
+        << name;
 }
 
 TEST(Pad, IsPartOfAPlan) {

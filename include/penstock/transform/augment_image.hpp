@@ -37,10 +37,11 @@ void visit_fields(Visitor& visit, AugmentImageOptions& options) {
 /// Does these operations to an image, or to each of several views of one: a view draws its own numbers, and the first one
 /// draws those of a single image.
 ///
-/// Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side; masks u8 [H,W]; instances as Instances says
+/// Shapes  in and out: `field` u8 [H,W,C] or [views,H,W,C], of 1 or 3 channels and at most 32767 pixels a side; masks u8 [H,W];
+///         instances as Instances says
 /// Errors  std::invalid_argument  no field name, or one twice; a mask_fill outside [0,255]; masks or instances with
-///                                operations that may mix images (aug_mix); limits of instances out of range; at bind: no such field, or one of another type or shape; masks
-///                                or instances for several views
+///                                operations that may mix images (aug_mix); limits of instances out of range; at bind: no such
+///                                field, or one of another type or shape; masks or instances for several views
 [[nodiscard]] TransformPtr augment_image(AugmentImageOptions options);
 
 }  // namespace penstock

@@ -54,12 +54,12 @@ void visit_fields(Visitor& visit, CropImageOptions& options) {
 /// A fault: an image without pixels, or smaller than a random_crop without pad_if_needed.
 ///
 /// Shapes   in: `field` u8 or u16 [H,W,C], with C 1 or 3; H and W may differ from record to record. out:
-///          `field` [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks and instances as of decode_image; with
-///          five_crops or ten_crops a first dimension of as many.
+///          `field` [H,W,C] of the crop's size and that type, `geometry` i32 [8] if asked for, and masks and instances as of
+///          decode_image; with five_crops or ten_crops a first dimension of as many.
 /// Threads  any number at the same time. While it works, a thread needs four bytes for each pixel that the crop reaches.
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], or two fields of one
-///          name; instances or masks with several crops; at bind: another type or shape, a fill of several levels for images of one channel, or a mask whose
-///          type has no `mask_fill`; pillow_bicubic for u16
+///          name; instances or masks with several crops; at bind: another type or shape, a fill of several levels for images
+///          of one channel, or a mask whose type has no `mask_fill`; pillow_bicubic for u16
 [[nodiscard]] TransformPtr crop_image(CropImageOptions options);
 
 // ---- an encoded image becomes a crop of fixed size ----
@@ -195,8 +195,8 @@ void visit_fields(Visitor& visit, DecodeImageOptions& options) {
 ///          works, a baseline JPEG needs its encoded size and a band of rows, other images the
 ///          whole of them (4 bytes a pixel; 8 for a progressive JPEG).
 /// Errors   std::invalid_argument  an empty crop or field name, flip outside [0,1], a limit that is
-///          not positive, two fields of one name, masks or instances with several crops, limits of instances out of range, channels other than 1 and 3, a fill of several
-///          levels for 1, a dtype other than u8 and u16, pillow_bicubic or a background with u16, or a level of
+///          not positive, two fields of one name, masks or instances with several crops, limits of instances out of range,
+///          channels other than 1 and 3, a fill of several levels for 1, a dtype other than u8 and u16, pillow_bicubic or a background with u16, or a level of
 ///          the background outside [0,255]; at bind: another type or shape, or a mask whose type has no `mask_fill`
 /// Source   the filter is Pillow's resize(box=region, resample=BILINEAR), to within one level. Of 16 bits it is
 ///          computed in doubles and rounded once, and pillow_bilinear gives the levels of Pillow's "I;16".

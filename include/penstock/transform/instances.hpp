@@ -30,13 +30,15 @@ struct EnumNames<BoxFormat> {
 ///
 /// A rotated or sheared box becomes the upright box around its corners, so it grows. A keypoint outside the new image gets
 /// the visibility 0; x and y of keypoints with this visibility become 0, which in COCO means "not labelled". Where an image
-/// is mirrored, from left to right or from top to bottom, keypoints are exchanged as `flip_index` says.
+/// is mirrored, from left to right or from top to bottom, keypoints are exchanged as `flip_index` says. What one transform
+/// leaves is what the next one takes: `format` and `normalized` are for the first of them.
 ///
-/// Shapes  boxes f32 or f64 [?,4]; keypoints f32 or f64 [?,k,3] (x, y, visibility); other fields of any type [?,...]. What comes
-///         out are boxes f32 [?,4] as left, top, right, bottom in pixels of the new image, and keypoints f32 [?,k,3] in its
-///         pixels; pad() makes each of them one length for a batch
-/// Faults  fields with different numbers of rows; a box or keypoint that is not finite, a box that ends before it begins;
-///         normalized boxes beyond 2, or boxes of decode_image and crop_image that all lie in the first pixel and are not said to be normalized
+/// Shapes  in: boxes f32 or f64 [?,4]; keypoints f32 or f64 [?,k,3] (x, y, visibility); other fields of any type [?,...]. out:
+///         boxes f32 [?,4] (left, top, right, bottom) and keypoints f32 [?,k,3], in pixels of the new image; other fields as they
+///         were. pad() makes them one length for a batch
+/// Faults  fields with different numbers of rows; a box that is not finite, or ends before it begins; a visible keypoint of an
+///         instance that is left that is not finite; coordinates above 2 that are said to be normalized; of decode_image and
+///         crop_image boxes or keypoints that all lie in the first pixel and are not said to be normalized
 /// Source  as torchvision.transforms.v2.functional moves boxes; min_visible as Albumentations' min_visibility
 struct Instances {
   std::string boxes{};      ///< the field of the boxes
@@ -48,8 +50,9 @@ struct Instances {
   /// whether boxes and keypoints that come in are fractions of the image's width and height
   bool normalized = false;
   double min_size = 1;  ///< an instance with a box of less width or height, in pixels, is removed
-  double min_visible =
-      0;  ///< an instance is removed if less than this fraction of its box's area is left
+  /// an instance is removed if this transform leaves less than this fraction of its box's area; of a box that turns, of the
+  /// upright box around it
+  double min_visible = 0;
   /// for each keypoint the one whose place it takes where the image is mirrored, such as [0, 2, 1] of a nose and two eyes; by
   /// default they stay
   std::vector<int> flip_index{};

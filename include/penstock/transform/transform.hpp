@@ -68,6 +68,8 @@ struct Binding {
 struct ImageMove {
   std::string image;
   std::vector<std::string> with;
+  /// Those of `with` that no transform may have moved before, since they come in another form than it leaves them in.
+  std::vector<std::string> as_stored;
 };
 
 /// A pure function of (fields, random numbers): equal arguments give equal bytes on every machine.
@@ -92,7 +94,7 @@ class Transform {
   /// Whether apply() may draw random numbers. Several processes need no seed where nothing in a plan does.
   [[nodiscard]] virtual bool is_random() const noexcept { return true; }
   /// None where it moves no pixels. A plan refuses a transform that moves an image without a field that an earlier one moved
-  /// with it.
+  /// with it; a field that another transform than pad() takes is a new one.
   [[nodiscard]] virtual std::optional<ImageMove> image_move() const { return std::nullopt; }
   /// What it keeps of the JPEGs that it has decoded; null where it keeps nothing.
   [[nodiscard]] virtual std::shared_ptr<JpegIndexStore> jpeg_index() const { return nullptr; }
@@ -141,6 +143,8 @@ struct PadOptions {
   bool truncate = false;  ///< whether longer records are cut, or are faults
   /// name of one more field, i64 [], of the length before padding, at most `to`; without a name there is no such field
   std::string lengths{};
+  /// further fields with as many rows in each record, made the same length with the same value, such as labels beside boxes
+  std::vector<std::string> also{};
 };
 
 template <class Visitor>
@@ -150,11 +154,13 @@ void visit_fields(Visitor& visit, PadOptions& options) {
   visit("value", options.value);
   visit("truncate", options.truncate);
   visit("lengths", options.lengths);
+  visit.later("also", options.also);
 }
 
 /// Makes a field of shape [?, ...] one of shape [to, ...]: tokens of texts, steps of trajectories, boxes of images.
 ///
-/// Errors  std::invalid_argument  `to` below 1; at bind: no such field, or another shape; a value that its type
+/// Faults  a record that is longer, unless it is cut; further fields with another number of rows
+/// Errors  std::invalid_argument  `to` below 1; a field twice; at bind: no such field, or another shape; a value that its type
 ///                                has not; a name of `lengths` that is taken
 [[nodiscard]] TransformPtr pad(PadOptions options);
 
