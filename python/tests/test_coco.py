@@ -231,3 +231,19 @@ def test_a_file_of_a_test_set_has_no_boxes_and_says_so(tmp_path: Path) -> None:
     (step,) = loader
     assert step["boxes length"].numpy().tolist() == [0] * 4
     assert any("test sets" in notice for notice in loader.report().notices)
+
+
+def test_files_on_the_hub_are_read_there(hub: Any, tmp_path: Path) -> None:
+    content = write(tmp_path, 6)
+    hub.push(tmp_path)
+    wanted = expected(content, tmp_path)
+    there = "hf://datasets/owner/name"
+    plan = ps.coco(f"{there}/annotations/instances.json", root=f"{there}/train")
+    same(records_of(plan), wanted)
+    same(records_of(ps.Dataset.from_json(plan.to_json())), wanted)
+    same(records_of(ps.coco(tmp_path / "annotations" / "instances.json", root=f"{there}/train")), wanted)
+    content["images"][0]["file_name"] = f"{there}/train/{content['images'][0]['file_name']}"
+    (tmp_path / "annotations" / "instances.json").write_text(json.dumps(content))
+    same(records_of(ps.coco(tmp_path / "annotations" / "instances.json", root=f"{there}/train")), wanted)
+    with pytest.raises(ValueError, match="all paths are hf:// or none is"):
+        opened(tmp_path)

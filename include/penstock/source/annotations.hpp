@@ -45,7 +45,7 @@ namespace source {
 /// A box is x1, y1, x2, y2 in pixels of the image, from COCO's x, y, width and height, which are added in f64; it is neither
 /// cut at the image's edges nor left out where it is empty. The labels are numbers of class_names(). With `category_ids` these
 /// have "" for ids that no category has, and there are none where an id is negative or above 99,999. An annotation without area
-/// has its box's, and one without iscrowd false. Fields of keypoints are there where a category of the file names k of them: x,
+/// has its box's, and one without iscrowd false. The field keypoints is there where a category of the file names k of them: x,
 /// y and the visibility, 0 to 2, of each. An object without keypoints has zeros. Segmentations, captions and what else is in
 /// the file are not kept.
 ///
@@ -64,7 +64,7 @@ namespace source {
 /// Errors  std::invalid_argument  no path; paths of several stores; max_file_bytes = 0; a field's name that is empty, "label" or
 ///                                that of another field
 ///         Error                  the file cannot be read, or is not JSON, or not of COCO's form; it has no images, or with
-///                                `only_annotated` none with an annotation; an id that is no integer of i64; an id or a key that
+///                                `only_annotated` none with an annotation; an id that is no integer of i64; an id or a list that
 ///                                is there twice; a file_name that is missing or empty; an annotation of an image or a category
 ///                                that is not there; categories with unlike numbers of keypoints; none of the first 100 images is
 ///                                there

@@ -266,7 +266,7 @@ SourcePtr images_of(std::vector<std::string> paths, const std::string& root,
   } else {
     for (std::string& path : paths)
       if (!path.starts_with('/') && !storage::is_object_url(path))
-        path = root + (root.ends_with('/') ? "" : "/") + path;
+        path = fmt::format("{}{}{}", root, root.ends_with('/') ? "" : "/", path);
   }
   SourcePtr made = source::files(paths, std::move(files));
   require_some_images(*made, root, annotations, first);

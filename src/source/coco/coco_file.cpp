@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <iterator>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -18,6 +17,7 @@
 #include "src/core/interruption.hpp"
 #include "src/core/printable.hpp"
 #include "src/core/progress.hpp"
+#include "src/source/coco/coco_text.hpp"
 
 namespace penstock::source {
 
@@ -104,102 +104,6 @@ struct CocoItem {
   bool is_crowd = false;
   bool has_keypoints = false;
   std::uint64_t keypoint_count = 0;  // values of an annotation, names of a category
-};
-
-// The text without what is in the brackets of "segmentation", which are most of a file and which its parser would take as
-// long as most of a file to read: where they stand, "[]" or "{}" is read.
-class CocoText {
- public:
-  explicit CocoText(std::string_view text)
-      : end_(text.data() + text.size()), begin_of_next_(end_), end_of_next_(end_) {
-    find_next(text.data());
-  }
-
-  // `at`, or behind what is left out there.
-  [[nodiscard]] const char* next(const char* at) {
-    if (at != begin_of_next_ || at == end_) return at;
-    left_out_ += static_cast<std::size_t>(end_of_next_ - begin_of_next_);
-    const char* const behind = end_of_next_;
-    find_next(behind);
-    return behind;
-  }
-  // Bytes, so far.
-  [[nodiscard]] std::size_t left_out() const noexcept { return left_out_; }
-
- private:
-  // No string has these bytes in it, since it has \" for ". They may be the end of one that is a key, whose value nobody needs.
-  static constexpr std::string_view kKey = "\"segmentation\"";
-
-  void find_next(const char* from) {
-    begin_of_next_ = end_of_next_ = end_;
-    for (;;) {
-      const std::string_view rest(from, static_cast<std::size_t>(end_ - from));
-      const std::size_t key = rest.find(kKey);
-      if (key == rest.npos) return;
-      from += key + kKey.size();
-      const char* const colon = behind_blanks(from);
-      if (colon == end_ || *colon != ':') continue;
-      const char* const value = behind_blanks(colon + 1);
-      if (value == end_ || (*value != '[' && *value != '{')) continue;
-      const char* const close = closing_bracket_of(value);
-      if (close == end_) return;  // the parser says what is wrong
-      begin_of_next_ = value + 1;
-      end_of_next_ = close;
-      return;
-    }
-  }
-  [[nodiscard]] const char* behind_blanks(const char* at) const noexcept {
-    while (at != end_ && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')) ++at;
-    return at;
-  }
-  // `end_` where brackets do not fit each other, or are deeper than those of any segmentation.
-  [[nodiscard]] const char* closing_bracket_of(const char* open) const noexcept {
-    std::uint64_t are_braces = 0;  // of those that are open, the innermost last
-    int depth = 0;
-    for (const char* at = open; at != end_; ++at) {
-      if (*at == '[' || *at == '{') {
-        if (++depth == 64) return end_;
-        are_braces = are_braces << 1 | (*at == '{' ? 1U : 0U);
-      } else if (*at == ']' || *at == '}') {
-        if ((are_braces & 1) != (*at == '}' ? 1U : 0U)) return end_;
-        if (--depth == 0) return at;
-        are_braces >>= 1;
-      } else if (*at == '"') {
-        for (++at; at != end_ && *at != '"'; ++at)
-          if (*at == '\\' && at + 1 != end_) ++at;
-        if (at == end_) return end_;
-      }
-    }
-    return end_;
-  }
-
-  const char* end_;
-  const char* begin_of_next_;  // end_: there is none
-  const char* end_of_next_;
-  std::size_t left_out_ = 0;
-};
-
-class CocoIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CocoIterator(CocoText& text, const char* at) : text_(&text), at_(at) {}
-  reference operator*() const noexcept { return *at_; }
-  CocoIterator& operator++() {
-    at_ = text_->next(at_ + 1);
-    return *this;
-  }
-  friend bool operator==(const CocoIterator& a, const CocoIterator& b) noexcept {
-    return a.at_ == b.at_;
-  }
-
- private:
-  CocoText* text_;
-  const char* at_;
 };
 
 // What nlohmann's parser calls. It keeps columns in the order of the file; finish() sorts them.
@@ -675,8 +579,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     for (Fault& fault : faults_)
       file.faults.push_back({images[fault.object], std::move(fault.reason)});
     std::ranges::stable_sort(file.faults, {}, &CocoFault::image);
-    const auto rest = std::ranges::unique(file.faults, {}, &CocoFault::image);
-    file.faults.erase(rest.begin(), rest.end());
+    const auto is_same = [](const CocoFault& a, const CocoFault& b) { return a.image == b.image; };
+    file.faults.erase(std::unique(file.faults.begin(), file.faults.end(), is_same),
+                      file.faults.end());
   }
 
   void place_keypoints(CocoFile& file, const std::vector<std::uint64_t>& places) {
