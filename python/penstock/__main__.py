@@ -1,4 +1,5 @@
-"""python -m penstock throughput DIR: does my input keep up? python -m penstock prepare DIR OUTPUT: files that decode faster."""
+"""python -m penstock throughput DIR: does my input keep up? python -m penstock prepare DIR OUTPUT: files that decode faster.
+python -m penstock look PLAN.json: what do the batches look like?"""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("plan", nargs="?", metavar="PLAN.json", help="a plan that Dataset.save or to_json wrote")
     parser.add_argument("--folder", metavar="DIR", help="images of this folder, shuffled, in place of a plan")
     parser.add_argument("--crop", type=_count, metavar="N", help="with --folder: the side of the center crop, in pixels; by default 224")
-    parser.add_argument("--output", type=_output, default="look.html", metavar="FILE", help=".html, or .png without texts; by default look.html")
+    parser.add_argument("--output", type=_output, default="look.html", metavar="FILE", help=".html, or .png without texts")
     parser.add_argument("--steps", type=_count, default=1, metavar="N", help="batches that are shown; by default 1")
     parser.add_argument("--most", type=_count, default=64, metavar="N", help="rows of each batch that are shown; by default 64")
     parser.add_argument("--allow-pickle", action="store_true", help="also plans with Python functions, which run what the file says")

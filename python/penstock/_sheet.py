@@ -23,7 +23,7 @@ Array = NDArray[Any]
 FLOATS = ("f16", "bf16", "f32", "f64")
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
 SHOWN = "u8, u16 or floats [B,H,W,C] or [B,C,H,W], where C is 1 or 3, and the same with views, [B,V,...]"
-NAME_LENGTH = 28
+NAME_LENGTH = 24
 GAP = 8  # pixels between the samples of a PNG,
 SMALL_GAP = 2  # and between the images and views of a sample
 # The colour of class 0, of class 1 and so on, and again from the first. In masks class 0, often the background, has BACKGROUND.
@@ -47,7 +47,7 @@ STYLE = """
 .penstock-sheet circle{stroke:#000;stroke-width:1;vector-effect:non-scaling-stroke}
 .penstock-sheet text{font-family:system-ui,sans-serif;fill:#fff;stroke:#000;stroke-width:.2em;paint-order:stroke}
 .penstock-sheet figcaption{color:#222;overflow-wrap:anywhere}
-.penstock-sheet .name{color:#666}
+.penstock-sheet .name{color:#666;display:block;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .penstock-sheet .bad{color:#b00020}
 """
 
@@ -59,7 +59,7 @@ class Picture:
     field: str
     pixels: Array  # u8 [H,W,C]
     mask: Array | None = None  # integers [H,W]
-    boxes: list[tuple[float, float, float, float, int, str]] = dataclasses.field(default_factory=list)  # x0, y0, x1, y1, class or place, text
+    boxes: list[tuple[float, float, float, float, int, str]] = dataclasses.field(default_factory=list)  # corners, class or place, text
     points: list[tuple[float, float, int]] = dataclasses.field(default_factory=list)  # x, y, and which of its kind
 
 
@@ -108,7 +108,8 @@ def read_sheet(
     notes: list[str] = []
     images, overlays = _choose_fields(batch, given, notes)
     rows = min(most, batch.size)
-    values = {name: _host_rows(batch[name], rows) for name in (overlays.boxes, overlays.keypoints, overlays.masks, *overlays.labels) if name}
+    drawn = [name for name in (overlays.boxes, overlays.keypoints, overlays.masks, *overlays.labels) if name]
+    values = {name: _host_rows(batch[name], rows) for name in drawn}
     pixels = {name: _as_levels(_host_rows(batch[name], rows), batch[name].dtype, axis) for name, axis in images.items()}
     notes += _notes_of_levels({name: batch[name].dtype for name in images})
     figures = [Figure([Picture(name, _side_by_side(pixels[name][row])) for name in images], [], "", "", "") for row in range(rows)]
@@ -185,9 +186,9 @@ def _choose_fields(batch: DeviceBatch, given: dict[str, str | None], notes: list
     target = "image" if "image" in single else single[0] if single else None
     size = _size_of(batch[target], images[target]) if target else None
     wanted = f"integers [B,{size[0]},{size[1]}]" if size else "integers [B,H,W]"
-    masks = find("masks", ["mask", "masks"], lambda t: t.dtype in INTEGERS and t.ndim == 3 and (size is None or t.shape[1:] == size), wanted)
+    masks = find("masks", ["mask", "masks"], lambda t: t.dtype in INTEGERS and t.ndim == 3 and size in (None, t.shape[1:]), wanted)
     if target is None and (boxes or keypoints or masks):
-        why = f"{', '.join([*boxes, *keypoints, *masks])}: they are drawn on a field of single images, and all fields have views"
+        why = f"{', '.join([*boxes, *keypoints, *masks])}: they are drawn on single images, and all fields have views"
         if any(given.get(option) is not None for option in ("boxes", "keypoints", "masks")):
             raise ValueError(f"show: {why}")
         notes.append(f"Not drawn are {why}.")
@@ -213,8 +214,8 @@ def _as_levels(images: Array, dtype: str, axis: int) -> Array:
     if dtype == "u8":
         return images
     if dtype == "u16":
-        images = (images.astype(numpy.uint32) + 128) // 257
-        return images.astype(numpy.uint8)
+        scaled: Array = ((images.astype(numpy.uint32) + 128) // 257).astype(numpy.uint8)
+        return scaled
     return numpy.stack([_stretched(image.astype(numpy.float64)) for image in images]) if len(images) else images.astype(numpy.uint8)
 
 
@@ -225,7 +226,8 @@ def _stretched(image: Array) -> Array:
         return numpy.zeros(image.shape, numpy.uint8)
     low, high = image[finite].min(), image[finite].max()
     levels = numpy.where(finite, image - low, 0) * (255 / (high - low) if high > low else 0)
-    return numpy.rint(levels).astype(numpy.uint8)
+    found: Array = numpy.rint(levels).astype(numpy.uint8)
+    return found
 
 
 def _notes_of_levels(dtypes: dict[str, str]) -> list[str]:
@@ -234,7 +236,7 @@ def _notes_of_levels(dtypes: dict[str, str]) -> list[str]:
     notes = []
     if stretched:
         names = ", ".join(stretched)
-        notes.append(f"Colours are not those of the files: the floats of {names} are stretched, in each row from the smallest to the largest.")
+        notes.append(f"Colours are not those of the files: the floats of {names} are stretched, in each row from the least to the largest.")
     if divided:
         notes.append(f"The 16 bits of {', '.join(divided)} are divided by 257.")
     return notes
@@ -274,7 +276,8 @@ def _add_overlays(picture: Picture, row: int, values: dict[str, Array], overlays
 
 
 def _class_text(number: int, class_names: Sequence[str] | None) -> str:
-    return f"{number} {class_names[number]}" if class_names is not None and 0 <= number < len(class_names) else str(number)
+    name = class_names[number] if class_names is not None and 0 <= number < len(class_names) else ""
+    return f"{number} {name}" if name else str(number)
 
 
 def _add_captions(

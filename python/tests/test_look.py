@@ -13,10 +13,12 @@ import sys
 import zlib
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import run_python
 from time_limit import seconds_left
 
 import penstock as ps
@@ -211,7 +213,7 @@ def test_options_name_other_fields():
     found = overlays()
     names = {"boxes": "where", "keypoints": "pose", "masks": "classes", "labels": "kind"}
     plain = Page(ps.show(step_of(found)).html)
-    renamed = {"image": found["image"], "where": found["boxes"], "pose": found["keypoints"], "classes": found["mask"], "kind": found["labels"]}
+    renamed = {names.get(field, "classes"): values for field, values in found.items() if field != "image"} | {"image": found["image"]}
     other = page_of(step_of(renamed), **names)
     for tag in ("rect", "circle", "image"):
         assert plain.all(tag) == other.all(tag) != []
@@ -227,7 +229,7 @@ def test_labels_and_draws_are_in_the_captions():
     assert captions[3] == "sample 1, draw 4|label 0 cat|memory row 1" and captions[5] == "sample 2, draw 6|label 7|memory row 2"
     assert page_of(step_of(columns)).texts("figcaption")[0] == "sample 0|label 1|memory row 0"
     several = {"image": pixels(1, 8, 8, 3), "labels": np.array([[1, 0]])}
-    assert page_of(step_of(several), class_names=["a", "b"]).texts("figcaption") == ["sample 0|labels 1 b, 0 a|memory row 0"]
+    assert page_of(step_of(several), class_names=["", "b"]).texts("figcaption") == ["sample 0|labels 1 b, 0|memory row 0"]
     assert '"dog"' not in ps.show(step_of(columns), class_names=["", '<"dog">'])._repr_html_()
 
 
@@ -239,13 +241,14 @@ def test_names_are_shortened_and_escaped(images, tmp_path):
     sheet = ps.show(next(plan.loader(threads=1)))
     long, strange = [one for one in Page(sheet.html).all("span") if one["class"] == "name"]
     assert name in long["title"] and html.escape(str(tmp_path / name)) in sheet.html and "<b>" not in sheet.html
-    assert Page(sheet.html).texts("span")[0] == name[:14] + "…" + name[-13:]
+    assert Page(sheet.html).texts("span")[0] == name[:12] + "…" + name[-11:]
     assert "jpg" in strange["title"] and sheet.html.encode() and r"b\udcff.jpg" in Page(sheet.html).texts("span")[1]
 
 
 def test_masked_and_padding_rows_are_marked(damaged):
     plan = ps.image_folder(damaged).map(ps.decode_image(crop=ps.resize_to(16))).batch(4, remainder="pad")
-    first, last = ([*page_of(step, class_names=plan.class_names).texts("figcaption")] for step in plan.loader(on_fault="mask", threads=1))
+    loader = plan.loader(on_fault="mask", threads=1)
+    first, last = (page_of(step, class_names=plan.class_names).texts("figcaption") for step in loader)
     (masked,) = [text for text in first if "masked" in text]
     assert "not an image" in masked and "a/bad.jpg" in masked and "label" not in masked
     assert "label 0 a" in first[0] and "label 1 b" in last[0] and last[1:] == ["padding: no sample"] * 3
@@ -324,8 +327,12 @@ def test_files_are_html_or_png(tmp_path):
 def test_fields_that_do_not_fit_are_errors(damaged):
     columns = overlays()
     step = step_of(columns)
-    for option, found in (("boxes", r"\[2,40,60,3\]"), ("keypoints", r"f32 \[2,3,4\]"), ("masks", r"i64 \[2,3\]"), ("labels", r"u8 \[2,40,60\]")):
-        field = {"boxes": "image", "keypoints": "boxes", "masks": "labels", "labels": "mask"}[option]
+    for option, field, found in (
+        ("boxes", "image", r"u8 \[2,40,60,3\]"),
+        ("keypoints", "boxes", r"f32 \[2,3,4\]"),
+        ("masks", "labels", r"i64 \[2,3\]"),
+        ("labels", "mask", r"u8 \[2,40,60\]"),
+    ):
         with pytest.raises(ValueError, match=rf"{option}='{field}': expected .*, found .*{found}"):
             ps.show(step, **{option: field})
         with pytest.raises(ValueError, match=rf"{option}='none', and there is no such field: .*boxes f32 \[2,3,4\]"):
@@ -340,10 +347,11 @@ def test_fields_that_do_not_fit_are_errors(damaged):
         ps.show(step, columns=0)
     with pytest.raises(TypeError, match="found dict"):
         ps.show(dict(step.items()))  # type: ignore[arg-type]
-    views = step_of({"image": pixels(2, 2, 40, 60, 3), "boxes": columns["boxes"]})
+    views = step_of({"image": pixels(2, 2, 40, 60, 3), "boxes": columns["boxes"], "labels": columns["labels"]})
     with pytest.raises(ValueError, match="all fields have views"):
         ps.show(views, boxes="boxes")
     assert any("all fields have views" in text for text in page_of(views).texts("p")) and not page_of(views).all("rect")
+    assert "labels 1, 0, 0" in page_of(views).texts("figcaption")[0]
 
 
 def test_a_default_that_does_not_fit_is_told_of():
@@ -358,6 +366,48 @@ def test_a_step_of_several_devices_is_shown_by_parts():
         ps.show(step)
     page = page_of(step.parts[1])
     assert (page.images()[1] == images[3]).all() and page.texts("figcaption")[1].startswith("sample 3")
+
+
+def test_a_batch_on_a_gpu_is_copied_by_torch(monkeypatch):
+    """With stand-ins for both."""
+    values = np.arange(12, dtype=np.float16).reshape(4, 3)
+
+    class OnGpu:
+        device, dtype = SimpleNamespace(kind="cuda"), "bf16"
+
+        def __getitem__(self, rows):
+            on_host = SimpleNamespace(numpy=lambda: values[rows].astype(np.float32))
+            return SimpleNamespace(float=lambda: SimpleNamespace(cpu=lambda: on_host))
+
+    from penstock import _sheet
+
+    tensor: Any = OnGpu()
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_dlpack=lambda tensor: tensor))
+    assert _sheet._host_rows(tensor, 2).tolist() == values[:2].tolist()
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ps.Error, match="torch copies it to the host: pip install torch"):
+        _sheet._host_rows(tensor, 2)
+
+
+@pytest.mark.skipif(ps.gpu_count() == 0, reason="no GPU")
+def test_a_batch_on_a_gpu_is_shown():
+    pytest.importorskip("torch", reason="torch is not installed")
+    images = pixels(4, 8, 8, 3)
+    step = next(ps.memory({"image": images}).batch(4).prefetch_to_devices("cuda:0").loader())
+    assert all((found == image).all() for found, image in zip(page_of(step).images(), images, strict=True))
+
+
+def test_streams_and_data_sets_of_python_are_shown():
+    images = pixels(3, 8, 8, 3)
+    stream = ps.generator({"image": ("u8", (8, 8, 3))}, [{"image": image} for image in images], name="camera").batch(3)
+    items = ps.Dataset([{"image": image} for image in images]).batch(3)
+    for plan in (stream, items):
+        page = page_of(next(plan.loader()))
+        assert (page.images()[2] == images[2]).all() and page.texts("figcaption")[2].startswith("sample 2|")
+
+
+def test_numpy_is_imported_when_something_is_shown():
+    run_python("import sys, penstock as ps; ps.show; assert 'numpy' not in sys.modules")
 
 
 def look(*arguments: Any, where: Path) -> subprocess.CompletedProcess[str]:
