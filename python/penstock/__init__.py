@@ -25,6 +25,7 @@ _calls.install(_penstock)  # before anything is taken from it
 
 from penstock import augment, recipes, sync
 from penstock._errors import CudaError, DataError, Error, QueueClosed
+from penstock._look import ContactSheet, show
 from penstock._map import map_function
 from penstock._penstock import (
     ArrayField,
@@ -143,6 +144,8 @@ __all__ = [
     "Stream",
     "DeviceBatch",
     "Tensor",
+    "show",
+    "ContactSheet",
     "Progress",
     "set_progress",
     "Stats",

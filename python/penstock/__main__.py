@@ -1,4 +1,5 @@
-"""python -m penstock throughput DIR: does my input keep up? python -m penstock prepare DIR OUTPUT: files that decode faster."""
+"""python -m penstock throughput DIR: does my input keep up? python -m penstock prepare DIR OUTPUT: files that decode faster.
+python -m penstock look PLAN.json: what do the batches look like?"""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import select
 import sys
 
 import penstock
-from penstock import throughput, tokenize
+from penstock import _look, throughput, tokenize
 from penstock._program import run_program
 
 USAGE = f"""{penstock.__doc__.splitlines()[0] if penstock.__doc__ else ""}
@@ -16,7 +17,8 @@ usage: python -m penstock throughput [DIR] [FLAGS]    feed images to every devic
        python -m penstock prepare DIR OUTPUT [FLAGS]  pack JPEGs into shards that decode faster
        python -m penstock prepare --ray ADDRESS ...   the same on a Ray cluster; auto: the one that is running
        python -m penstock tokenize INPUT --output PREFIX --tokenizer FILE   texts to token files
-       python -m penstock throughput --help           all flags; prepare and tokenize --help likewise
+       python -m penstock look PLAN.json [FLAGS]      a contact sheet of a plan's first batch; --folder DIR: of images
+       python -m penstock throughput --help           all flags; prepare, tokenize and look --help likewise
        python -m penstock --version
 """
 
@@ -35,12 +37,14 @@ def main(arguments: list[str] | None = None) -> int:
         return run_program("_prepare", arguments[1:])
     if arguments[:1] == ["tokenize"]:
         return tokenize.run(arguments[1:])
+    if arguments[:1] == ["look"]:
+        return _look.run(arguments[1:])
     if arguments == ["--version"]:
         print(penstock.__version__)
         return 0
     asked = arguments in (["-h"], ["--help"])
     if arguments and not asked:
-        print(f"penstock: expected throughput, prepare or tokenize, found '{arguments[0]}'\n", file=sys.stderr)
+        print(f"penstock: expected throughput, prepare, tokenize or look, found '{arguments[0]}'\n", file=sys.stderr)
     print(USAGE, end="", file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2
 

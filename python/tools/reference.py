@@ -29,6 +29,8 @@ MODULES = {
     "penstock.torch": ("torch.py", "For PyTorch."),
     "penstock.jax": ("jax.py", "For JAX."),
 }
+# Files with what penstock itself exports, beside the module in C++.
+FILES = ("_errors.py", "_look.py", "_map.py", "_progress.py")
 
 
 @contextlib.contextmanager
@@ -147,7 +149,7 @@ def make_reference() -> str:
     from penstock import augment, sync
 
     known: dict[str, list[ast.AST]] = {}
-    for text in (make_stub(with_docstrings=True), (PACKAGE / "_errors.py").read_text(), (PACKAGE / "_map.py").read_text(), (PACKAGE / "_progress.py").read_text()):
+    for text in (make_stub(with_docstrings=True), *((PACKAGE / file).read_text() for file in FILES)):
         known.update(_definitions(text))
     source = (PACKAGE / "__init__.py").read_text()
     listed = source[source.index("__all__ = [") :].split("]")[0].splitlines()[1:]
