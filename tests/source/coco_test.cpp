@@ -1,7 +1,10 @@
 // Annotation files of COCO's; python/tests/test_coco.py compares with what Python's json reads of such files.
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -12,6 +15,9 @@
 #include <penstock/penstock.hpp>
 
 #include "src/source/coco/coco_file.hpp"
+#include "src/source/coco/kept_coco.hpp"
+#include "src/source/folder/kept_listing.hpp"
+#include "src/storage/local/file.hpp"
 #include "tests/source/files.hpp"
 
 namespace penstock {
@@ -481,6 +487,103 @@ TEST_F(Coco, ReadsOnlyWhatIsWanted) {
   EXPECT_TRUE(record.is_left_out(1));
   EXPECT_EQ(record[2].shape().to_string(), "[2]");
   EXPECT_TRUE(record.is_left_out(5));
+}
+
+// Columns of a file in a cache folder of the test's own. What tells that they were taken from there is a byte of them that the
+// test changes, with the hash behind them.
+class KeptCoco : public Coco {
+ protected:
+  void SetUp() override {
+    const storage::FileDescriptor file(storage::open_for_reading(file_.c_str()));
+    if (!source::has_times_that_tell(file.get()))
+      GTEST_SKIP() << "the times of files in the temporary folder tell nothing";
+  }
+  [[nodiscard]] source::CocoFile read() const {
+    return source::read_local_coco(file_.string(), keep_);
+  }
+  [[nodiscard]] std::vector<std::filesystem::path> kept() const {
+    std::vector<std::filesystem::path> all;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "annotations", none))
+      all.push_back(entry.path());
+    return all;
+  }
+  void rename_category_in_kept(const std::string& from, const std::string& to) const {
+    std::ifstream in(kept().at(0), std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    bytes.resize(bytes.size() - 16);
+    bytes.replace(bytes.rfind(from), from.size(), to);
+    std::ofstream(kept().at(0), std::ios::binary) << bytes << hash_text(bytes);
+  }
+
+  std::filesystem::path file_ = folder_.write("instances.json", kInstances);
+  source::KeepCoco keep_{.cache = folder_.path(), .least_bytes = 1, .settled_after = {}};
+};
+
+TEST_F(KeptCoco, ColumnsAreThoseOfTheFileUntilItChanges) {
+  const auto all_of = [](const source::CocoFile& file) {
+    std::string all = fmt::format("{} {} ", file.keypoints, file.has_annotations);
+    for (const auto value : file.image_ids) all += fmt::format("{} ", value);
+    for (const auto& name : file.file_names) all += name + " ";
+    for (const auto value : file.begins) all += fmt::format("{} ", value);
+    for (const auto value : file.boxes) all += fmt::format("{} ", value);
+    for (const auto value : file.classes) all += fmt::format("{} ", value);
+    for (const auto value : file.areas) all += fmt::format("{} ", value);
+    for (const auto value : file.crowds) all += fmt::format("{} ", value);
+    for (const auto value : file.keypoint_begins) all += fmt::format("{} ", value);
+    for (const auto value : file.keypoint_values) all += fmt::format("{} ", value);
+    for (const auto& one : file.categories) all += fmt::format("{} {} ", one.id, one.name);
+    for (const auto& one : file.faults) all += fmt::format("{} {} ", one.image, one.reason);
+    return all;
+  };
+  const std::string with_all =
+      R"({"images": [{"id": 1, "file_name": "b.jpg"}, {"id": -2, "file_name": "c.jpg"}],)"
+      R"("categories": [{"id": -5, "name": "walrus", "keypoints": ["n"]}], "annotations": [)"
+      R"({"id": 1, "image_id": 1, "category_id": -5, "bbox": [0, 0, 1, 1], "keypoints": [1, 2, 2]},)"
+      R"({"id": 2, "image_id": -2, "category_id": -5, "bbox": [0, 0, -1, 1]}]})";
+  for (const std::string& text : {std::string(kInstances), with_all}) {
+    folder_.write("instances.json", text);
+    const std::string first = all_of(read());
+    EXPECT_EQ(first, all_of(source::parse_coco(text, file_.string())));
+    ASSERT_THAT(kept(), SizeIs(1));
+    EXPECT_EQ(all_of(read()), first);
+  }
+  EXPECT_EQ(read().categories[0].name, "walrus");
+  rename_category_in_kept("walrus", "wombat");
+  EXPECT_EQ(read().categories[0].name, "wombat");  // so it is what is read
+  std::filesystem::last_write_time(file_, std::filesystem::file_time_type::clock::now());
+  EXPECT_EQ(read().categories[0].name, "walrus");
+  EXPECT_THAT(kept(), SizeIs(1));
+}
+
+TEST_F(KeptCoco, WhatIsDamagedIsParsedAnew) {
+  const std::size_t size = read().boxes.size();
+  rename_category_in_kept("car", "cat");
+  ASSERT_EQ(read().categories[1].name, "cat");
+  for (const std::uintmax_t bytes : {0, 5, 16, 100}) {
+    std::filesystem::resize_file(kept().at(0), bytes);
+    const source::CocoFile file = read();
+    EXPECT_EQ(file.categories[1].name, "car");
+    EXPECT_EQ(file.boxes.size(), size);
+    rename_category_in_kept("car", "cat");  // it was written anew
+  }
+}
+
+TEST_F(KeptCoco, SmallAndRecentFilesAndThoseWithErrorsAreNot) {
+  keep_.settled_after = std::chrono::hours(1);
+  (void)read();
+  EXPECT_THAT(kept(), IsEmpty());
+  keep_.settled_after = {};
+  keep_.least_bytes = std::filesystem::file_size(file_) + 1;
+  (void)read();
+  EXPECT_THAT(kept(), IsEmpty());
+  keep_.least_bytes = 1;
+  folder_.write("instances.json", "[]");
+  EXPECT_THAT([&] { (void)read(); }, ThrowsMessage<Error>(HasSubstr("a file of results")));
+  EXPECT_THAT(kept(), IsEmpty());
+  folder_.write("instances.json", kInstances);
+  keep_.cache = folder_.write("no folder");
+  EXPECT_THAT(read().image_ids, SizeIs(3));
 }
 
 TEST_F(Coco, TellsHowFarItIs) {

@@ -54,6 +54,11 @@ namespace source {
 /// no image is looked at before it is read, so that one that is missing is a fault of its record. Where none of the first 100
 /// is there, that is an error.
 ///
+/// Of a local file of 16 MiB or more what was read is kept in `annotations` of the cache folder ($PENSTOCK_CACHE, else
+/// $XDG_CACHE_HOME/penstock, else ~/.cache/penstock), once the file was not changed for a minute: the next opening reads that,
+/// unless the file's size, inode or times are others. It is not kept of file systems that are not known to set these, such as
+/// FUSE.
+///
 /// A record's key is its path relative to `root`. The fingerprint covers the ids and paths of the images and the values of all
 /// fields but the images' bytes. A plan in JSON has the path of the annotation file.
 ///

@@ -23,10 +23,10 @@
 #include "src/core/printable.hpp"
 #include "src/source/catalog.hpp"
 #include "src/source/coco/coco_file.hpp"
+#include "src/source/coco/kept_coco.hpp"
 #include "src/source/described.hpp"
 #include "src/source/renamed.hpp"
 #include "src/source/zip.hpp"
-#include "src/storage/local/file.hpp"
 #include "src/storage/storage.hpp"
 
 namespace penstock {
@@ -277,9 +277,7 @@ CocoFile read_coco(const std::string& path, const std::string& shown,
                    const ObjectStorageOptions& storage) {
   if (storage::is_object_url(path))
     return source::parse_coco(storage::Storage(storage).read_text(path), shown);
-  const storage::MappedFile file = storage::map_file(path);
-  return source::parse_coco({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()},
-                            shown);
+  return source::read_local_coco(path);
 }
 
 }  // namespace
