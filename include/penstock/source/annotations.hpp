@@ -1,4 +1,4 @@
-// source/annotations: images with what a file says of the objects in them, such as boxes.
+// source/annotations: images with what a file says of the instances in them, such as boxes.
 #pragma once
 
 #include <cstdint>
@@ -37,16 +37,16 @@ void visit_fields(Visitor& visit, CocoOptions& options) {
 
 namespace source {
 
-/// Images and the objects in them, of an annotation file of COCO's for object detection or keypoints, such as
+/// Images and the instances in them, of an annotation file of COCO's for object detection or keypoints, such as
 /// instances_train2017.json; `annotations` may be behind "s3://", "hf://" or "https://", too. Each image of the file is a
-/// record, in the order of the image ids, as in torchvision's CocoDetection and pycocotools. The objects of an image are in
+/// record, in the order of the image ids, as in torchvision's CocoDetection and pycocotools. The instances of an image are in
 /// the order in which the file has them.
 ///
 /// A box is x1, y1, x2, y2 in pixels of the image, from COCO's x, y, width and height, which are added in f64; it is neither
 /// cut at the image's edges nor left out where it is empty. The labels are numbers of class_names(). With `category_ids` these
 /// have "" for ids that no category has, and there are none where an id is negative or above 99,999. An annotation without area
 /// has its box's, and one without iscrowd false. The field keypoints is there where a category of the file names k of them: x,
-/// y and the visibility, 0 to 2, of each. An object without keypoints has zeros. Segmentations, captions and what else is in
+/// y and the visibility, 0 to 2, of each. An instance without keypoints has zeros. Segmentations, captions and what else is in
 /// the file are not kept.
 ///
 /// A file without "annotations", as those of COCO's test sets, is accepted: all images have no boxes then, and
@@ -64,7 +64,7 @@ namespace source {
 ///
 /// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4], labels i64 [?], area f32 [?], iscrowd bool [?], image_id i64
 ///         []; and where categories have keypoints, keypoints f32 [?,k,3].
-/// Units   boxes and keypoints in pixels, area in pixels squared. In memory 29 bytes for each object, 12 for each keypoint, and
+/// Units   boxes and keypoints in pixels, area in pixels squared. In memory 29 bytes for each instance, 12 for each keypoint, and
 ///         16 and its path for each image. While the file is read, four times that; one that is not local is then in memory as a whole
 /// Errors  std::invalid_argument  no path; paths of several stores; max_file_bytes = 0; a field's name that is empty, "label" or
 ///                                that of another field
