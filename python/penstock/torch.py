@@ -77,7 +77,8 @@ def as_targets(
     lengths: str = "count",
     tv_tensors_of: str | None = None,
 ) -> list[Tensors]:
-    """The instances of each image, as torchvision's detection models take them: `model(images, as_targets(batch))`.
+    """The instances of each image, as torchvision's detection models take them: `model(images, as_targets(batch))`. Their label 0 is
+    the background, so labels begin with 1, as those of coco(category_ids=True) do.
 
     The tensors are rows of the batch's, and nothing is copied. Lengths on a GPU are waited for. With `tv_tensors_of`, the field of the
     images, boxes are torchvision.tv_tensors.BoundingBoxes, and keypoints are KeyPoints, for transforms of torchvision.
@@ -90,10 +91,12 @@ def as_targets(
     for name in wanted:
         if name not in batch:
             raise ValueError(f"as_targets: the batch has no field '{name}': there are {', '.join(batch)}")
+    if batch[lengths].dim() != 1:
+        raise ValueError(f"as_targets: '{lengths}' has one number for each image, found {list(batch[lengths].shape)}")
     counts: list[int] = batch[lengths].tolist()
     for name in fields:
         shape = list(batch[name].shape)
-        if batch[lengths].dim() != 1 or len(shape) < 2 or shape[0] != len(counts) or shape[1] < max(counts, default=0):
+        if len(shape) < 2 or shape[0] != len(counts) or shape[1] < max(counts, default=0) or min(counts, default=0) < 0:
             raise ValueError(f"as_targets: '{lengths}' {list(batch[lengths].shape)} does not say how many rows '{name}' {shape} has of each image")
     targets = [{name: batch[name][row, :count] for name in fields} for row, count in enumerate(counts)]
     if tv_tensors_of is None:
@@ -101,6 +104,8 @@ def as_targets(
     from torchvision import tv_tensors
 
     image = batch[tv_tensors_of].shape
+    if len(image) != 4:
+        raise ValueError(f"as_targets: '{tv_tensors_of}' has one image for each row, 4 dimensions, found {list(image)}")
     size = (image[1], image[2]) if image[-1] in (1, 3) else (image[2], image[3])
     for target in targets:
         for name, rows in target.items():

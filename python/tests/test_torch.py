@@ -48,11 +48,12 @@ def test_targets_are_the_rows_of_each_image():
     assert targets[2]["labels"].tolist() == [8, 9, 10, 11] and targets[1]["boxes"].shape == (0, 4)
     targets[0]["boxes"][1, 3] = -1  # nothing is copied
     assert batch["boxes"][0, 1, 3] == -1
-    for fields, lengths, words in [(("crowds",), "count", "no field 'crowds'"), (("labels",), "labels", "does not say how many rows 'labels'")]:
+    for fields, lengths, words in [(("crowds",), "count", "no field 'crowds'"), (("labels",), "labels", "'labels' has one number for each image")]:
         with pytest.raises(ValueError, match=words):
             pt.as_targets(batch, fields, lengths=lengths)
-    with pytest.raises(ValueError, match="'count' .* does not say"):
-        pt.as_targets({**batch, "count": torch.tensor([2, 0, 5])})
+    for wrong in ([2, 0, 5], [2, 0, -1]):
+        with pytest.raises(ValueError, match="'count' .* does not say"):
+            pt.as_targets({**batch, "count": torch.tensor(wrong)})
     tv_tensors = pytest.importorskip("torchvision.tv_tensors")
     first = pt.as_targets(batch, ["boxes", "labels", "points"], tv_tensors_of="image")[0]
     assert isinstance(first["boxes"], tv_tensors.BoundingBoxes) and first["boxes"].canvas_size == (20, 30)

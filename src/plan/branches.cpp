@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <penstock/transform/augment_image.hpp>
+
 #include "src/augment/operations.hpp"
 #include "src/core/printable.hpp"
 #include "src/plan/buckets.hpp"
@@ -198,13 +200,19 @@ class MovedTogether {
   std::vector<Moved> moved_;
 };
 
+// Of a transform that moves no pixels: whether what its fields stand for stays.
+bool keeps_meaning(const Transform& transform) {
+  const std::string name = transform.description().name;
+  return name == PadOptions::kName || name == AugmentImageOptions::kName;
+}
+
 std::vector<FieldSpec> fields_of(const Branch& branch, MovedTogether& moved) {
   std::vector<FieldSpec> fields(branch.source->fields().begin(), branch.source->fields().end());
   for (const TransformPtr& transform : branch.transforms) {
     const Binding binding = transform->bind(fields);
     if (const auto move = transform->image_move())
       moved.move(transform->description().name, *move, fields);
-    else if (transform->description().name != PadOptions::kName)
+    else if (!keeps_meaning(*transform))
       for (const std::size_t input : binding.inputs) moved.forget(fields[input].name);
     fields = replace_fields(fields, binding);
   }

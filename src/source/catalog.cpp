@@ -8,6 +8,7 @@
 
 #include "src/core/call_text.hpp"
 #include "src/core/json_fields.hpp"
+#include "src/storage/web_url.hpp"
 
 namespace penstock::source {
 
@@ -253,7 +254,11 @@ Description describe_images_from(const std::filesystem::path& table,
 Description describe_coco(const std::filesystem::path& annotations, const CocoOptions& options) {
   CocoArguments all{absolute(annotations.string()), options};
   all.options.root = absolute(options.root.string());
-  return core::describe_call(all);
+  Description made = core::describe_call(all);
+  // The query of a URL, in which there may be a signature, is not for people.
+  all.annotations = std::string(storage::split_web_url(all.annotations).plain);
+  made.text = core::describe_call(all).text;
+  return made;
 }
 
 Description describe_webdataset(const ShardPaths& shards, const WebDatasetOptions& options) {

@@ -265,16 +265,18 @@ constexpr std::string_view kInPixels =
 constexpr double kRoundedSize = 1e-3;
 constexpr double kRoundedShare = 1e-9;
 
-// Whether all of some points lie in the first pixel, as fractions of an image's sides do.
+// Whether all of several points lie in the first pixel, as fractions of an image's sides do.
 class FirstPixel {
  public:
   void add(const Point& point) noexcept {
+    ++count_;
     has_all_ = has_all_ && point.x >= 0 && point.y >= 0 && point.x < 1 && point.y < 1;
     has_any_ = has_any_ || point.x > 0 || point.y > 0;
   }
-  [[nodiscard]] bool has_all() const noexcept { return has_all_ && has_any_; }
+  [[nodiscard]] bool has_all() const noexcept { return count_ > 1 && has_all_ && has_any_; }
 
  private:
+  int count_ = 0;
   bool has_all_ = true;
   bool has_any_ = false;
 };
@@ -429,8 +431,7 @@ class MovedInstances::Rows {
       if (!box.is_finite()) return false;  // nothing of it is shown
       show(move.visible);
     }
-    // A box that an earlier transform has left is rounded to f32.
-    const double least = options_.min_size - (of_.is_first_ ? 0 : kRoundedSize);
+    const double least = options_.min_size - kRoundedSize;
     return box.width() > 0 && box.height() > 0 && box.width() >= least && box.height() >= least &&
            visible >= options_.min_visible - kRoundedShare;
   }

@@ -1,7 +1,7 @@
 // Writes the files that fuzzing begins with: small JPEGs of every kind, and indices of them; PNGs and WebPs; tar and MDS shards, .npy,
 // TFRecord, Parquet and Arrow files, token files, entries of the object cache, what S3 servers answer, what other processes send, states and plans.
 //
-// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, parquet, arrow, mds, tokens, cache, answers, files, messages and texts
+// Usage: penstock_fuzz_corpus FOLDER      makes FOLDER/jpeg, index, pictures, tar, records, parquet, arrow, mds, annotations, tokens, cache, answers, files, messages and texts
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -405,6 +405,27 @@ void write_mds(const std::filesystem::path& folder) {
         test::mds_shard(layouts[i], {rows[i], rows[i], rows[i]}) + static_cast<char>(i) + '\2');
 }
 
+// Of COCO's form: boxes, keypoints, crowds with RLE, and nothing.
+void write_annotations(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::string images =
+      R"("images": [{"id": 9, "file_name": "b.jpg", "width": 640}, {"file_name": "a/a.png", "id": 3}])";
+  const std::string categories =
+      R"("categories": [{"id": 18, "name": "dog"}, {"id": 1, "name": "person", "keypoints": ["nose", "eye"]}])";
+  write_text(
+      folder / "boxes.json",
+      "{\"info\": {\"year\": 2017}, " + images + ", " + categories +
+          R"(, "annotations": [{"id": 1, "image_id": 9, "category_id": 18, "bbox": [1, 2.5, 30, 4e1],
+                 "area": 1200.5, "iscrowd": 0, "segmentation": [[1, 2, 3, 4, 5, 6.5]]}]})");
+  write_text(
+      folder / "keypoints.json",
+      R"({"annotations": [{"keypoints": [1, 2, 2, 0, 0, 0], "num_keypoints": 1, "bbox": [0, 0, 5, 5],
+             "image_id": 3, "category_id": 1, "id": 2}, {"segmentation": {"counts": [1, 2], "size": [3, 1]},
+             "bbox": [0, 0, 0, 0], "iscrowd": 1, "image_id": 3, "category_id": 1, "id": 4}], )" +
+          categories + ", " + images + "}");
+  write_text(folder / "none.json", "{" + images + "}");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -424,6 +445,7 @@ int main(int argc, char** argv) {
   write_parquet(folder / "parquet");
   write_arrow(folder / "arrow");
   write_mds(folder / "mds");
+  write_annotations(folder / "annotations");
   write_messages(folder / "messages");
   write_texts(folder / "texts");
   write_digests(folder / "digests");

@@ -229,6 +229,26 @@ TEST_F(Coco, KeypointsAreAFieldWhereACategoryHasThem) {
               ThrowsMessage<Error>(HasSubstr("have 2 and 1 keypoints")));
 }
 
+// Which annotation of another image stands first changes no value.
+TEST_F(Coco, TheFingerprintIsOfTheValuesAlone) {
+  const std::string names = R"(, "keypoints": ["nose"])";
+  const auto annotation = [](int id, int image) {
+    return fmt::format(R"({{"id": {0}, "image_id": {1}, "category_id": 5, "bbox": [{0}, 0, 1, 1],)"
+                       R"("keypoints": [{0}, 2, 2]}})",
+                       id, image);
+  };
+  const auto fingerprint = [&](const std::string& first, const std::string& second) {
+    return open_annotations(first + ", " + second, names)->fingerprint();
+  };
+  const std::string one = fingerprint(annotation(3, 1), annotation(4, 2));
+  EXPECT_EQ(fingerprint(annotation(4, 2), annotation(3, 1)), one);
+  EXPECT_NE(fingerprint(annotation(4, 1), annotation(3, 2)), one);
+  std::string many = R"(, "keypoints": [)";
+  for (int k = 0; k < 10'001; ++k) many += k == 0 ? "\"\"" : ",\"\"";
+  EXPECT_THAT([&] { (void)open_annotations("", many + "]"); },
+              ThrowsMessage<Error>(HasSubstr("have 10001 keypoints")));
+}
+
 TEST_F(Coco, ADamagedAnnotationIsAFaultOfItsImage) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {R"("bbox": [0, 0, 1])", "has a bbox of 3 numbers, and not of four"},

@@ -701,6 +701,14 @@ TEST(Instances, AndMasksAreNotLeftBehind) {
       "transform_on_device");
   refuses([&] { return cropped.batch(1).transform_on_device({.cutmix = 0.2}); },
           "transform_on_device");
+  // Levels may be changed between.
+  refuses(
+      [&] {
+        return cropped.map(augment_image({.operations = {invert()}, .masks = {"mask"}}))
+            .batch(1)
+            .transform_on_device({.flip = 0.5});
+      },
+      "transform_on_device");
   // Of every part of a concatenation.
   const Dataset second = plan.map(crop_image({.crop = resize_to({4, 6}), .masks = {"mask"}}));
   refuses(

@@ -207,7 +207,8 @@ std::string absolute_or_url(const std::string& path) {
 std::string coco_root(const std::string& annotations, const CocoOptions& options) {
   if (!options.root.empty()) return absolute_or_url(options.root.string());
   const std::string whole = absolute_or_url(annotations);
-  return std::string(whole.substr(0, storage::split_web_url(whole).plain.rfind('/')));
+  const std::string folder = whole.substr(0, storage::split_web_url(whole).plain.rfind('/'));
+  return folder.empty() ? "/" : folder;
 }
 
 // A folder beside the annotation file, or beside its folder, that has the first image.

@@ -522,7 +522,13 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
             "make a file of each",
             *of_first, category_keypoints_[k]));
     }
+    constexpr std::uint64_t kMostKeypoints = 10'000;
     if (of_first != nullptr) file.keypoints = *of_first;
+    if (file.keypoints > kMostKeypoints)
+      fail(
+          fmt::format("its categories have {} keypoints, and {} are the most that are read: "
+                      "correct the list of their names",
+                      file.keypoints, kMostKeypoints));
     std::ranges::stable_sort(categories_, {}, &CocoCategory::id);
     const auto twice = std::ranges::adjacent_find(categories_, {}, &CocoCategory::id);
     if (twice != categories_.end())
@@ -585,10 +591,10 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   void place_keypoints(CocoFile& file, const std::vector<std::uint64_t>& places) {
-    file.keypoint_begins.assign(places.size(), CocoFile::kNoKeypoints);
+    std::vector<const KeypointRow*> rows(places.size());  // by places
     for (const KeypointRow& row : keypoint_rows_) {
       if (row.count == file.keypoints * 3) {
-        file.keypoint_begins[places[row.object]] = row.begin;
+        rows[places[row.object]] = &row;
       } else if (row.count != kDamaged) {
         faults_.push_back(
             {row.object,
@@ -598,7 +604,15 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
                                     row.count, file.keypoints * 3, file.keypoints))});
       }
     }
-    file.keypoint_values = std::move(keypoint_values_);
+    file.keypoint_begins.assign(places.size(), CocoFile::kNoKeypoints);
+    for (std::size_t place = 0; place < rows.size(); ++place) {
+      if (rows[place] == nullptr) continue;
+      file.keypoint_begins[place] = file.keypoint_values.size();
+      const auto first = keypoint_values_.begin() + static_cast<std::ptrdiff_t>(rows[place]->begin);
+      file.keypoint_values.insert(file.keypoint_values.end(), first,
+                                  first + static_cast<std::ptrdiff_t>(rows[place]->count));
+    }
+    keypoint_values_ = {};
   }
 
   static constexpr std::uint64_t kDamaged = std::numeric_limits<std::uint64_t>::max();

@@ -30,7 +30,7 @@ class CocoText {
   [[nodiscard]] std::size_t left_out() const noexcept { return left_out_; }
 
  private:
-  // No string has these bytes in it, since it has \" for ". They may be the end of one that is a key, whose value nobody needs.
+  // No string has these bytes in it, since it has \" for ". They may be the end of one that is a key, whose value is not needed.
   static constexpr std::string_view kKey = "\"segmentation\"";
   // Brackets and quotation marks, by their bytes.
   static constexpr std::array<bool, 256> kIsMark = [] {

@@ -189,8 +189,14 @@ std::int64_t coco_nanoseconds(const timespec& time) noexcept {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// What tells whether a file is the same; empty for one that is not kept.
-std::string key_of_file(const std::string& path, const KeepCoco& keep) {
+struct KeptCocoKey {
+  std::string file;     // which one it is
+  std::string version;  // whether it is the same; empty for one that is not kept
+
+  friend bool operator==(const KeptCocoKey&, const KeptCocoKey&) = default;
+};
+
+KeptCocoKey key_of_file(const std::string& path, const KeepCoco& keep) {
   const storage::FileDescriptor file(storage::open_for_reading(path.c_str()));
   struct stat info {};
   if (!file.is_open() || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
@@ -200,20 +206,22 @@ std::string key_of_file(const std::string& path, const KeepCoco& keep) {
       std::max(coco_nanoseconds(info.st_mtim), coco_nanoseconds(info.st_ctim));
   const std::chrono::nanoseconds now = std::chrono::system_clock::now().time_since_epoch();
   if (now - std::chrono::nanoseconds(changed) < keep.settled_after) return {};
-  return fmt::format("{} bytes, inode {} {}, {} {}, {}", info.st_size, info.st_dev, info.st_ino,
-                     coco_nanoseconds(info.st_mtim), coco_nanoseconds(info.st_ctim),
-                     fs::absolute(path).lexically_normal().string());
+  KeptCocoKey key{.file = fmt::format("inode {} {}, {}", info.st_dev, info.st_ino,
+                                      fs::absolute(path).lexically_normal().string()),
+                  .version = {}};
+  key.version = fmt::format("{} bytes, {} {}, {}", info.st_size, coco_nanoseconds(info.st_mtim),
+                            coco_nanoseconds(info.st_ctim), key.file);
+  return key;
 }
 
-// Empty where there is no cache folder.
-fs::path kept_place(const std::string& path, const KeepCoco& keep) {
+// Empty where there is no cache folder. Machines that share one, and have a file each at the same path, keep one each.
+fs::path kept_place(const std::string& path, const KeptCocoKey& key, const KeepCoco& keep) {
   try {
     constexpr std::size_t kReadable = 100;  // the hash tells files apart, the name tells people
-    const fs::path whole = fs::absolute(path).lexically_normal();
     const fs::path cache = keep.cache.empty() ? storage::default_cache() : fs::absolute(keep.cache);
     return cache / "annotations" /
-           fmt::format("{}-{}{}", hash_text(whole.string()),
-                       whole.filename().string().substr(0, kReadable), kCocoEnding);
+           fmt::format("{}-{}{}", hash_text(key.file),
+                       fs::path(path).filename().string().substr(0, kReadable), kCocoEnding);
   } catch (const fs::filesystem_error&) {
     return {};
   }
@@ -222,17 +230,18 @@ fs::path kept_place(const std::string& path, const KeepCoco& keep) {
 }  // namespace
 
 CocoFile read_local_coco(const std::string& path, const KeepCoco& keep) {
-  const std::string key = key_of_file(path, keep);
-  const fs::path kept = key.empty() ? fs::path() : kept_place(path, keep);
+  const KeptCocoKey key = key_of_file(path, keep);
+  const fs::path kept = key.version.empty() ? fs::path() : kept_place(path, key, keep);
   if (!kept.empty())
-    if (auto found = find_kept(kept, key)) return *std::move(found);
+    if (auto found = find_kept(kept, key.version)) return *std::move(found);
   CocoFile file;
   {
     const storage::MappedFile mapped = storage::map_file(path);
     file =
         parse_coco({reinterpret_cast<const char*>(mapped.bytes.data()), mapped.bytes.size()}, path);
   }
-  if (!kept.empty() && key_of_file(path, keep) == key) keep_file(kept, kept_bytes(file, key));
+  if (!kept.empty() && key_of_file(path, keep) == key)
+    keep_file(kept, kept_bytes(file, key.version));
   return file;
 }
 

@@ -1,0 +1,57 @@
+// COCO annotation files: refused by an Error, or as columns that fit each other and have what a JSON parser finds.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include <penstock/core/error.hpp>
+
+#include "src/source/coco/coco_file.hpp"
+
+namespace {
+
+using penstock::source::CocoFile;
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check(const CocoFile& file) {
+  const std::size_t images = file.image_ids.size();
+  const std::size_t instances = file.classes.size();
+  require(images > 0 && file.file_names.size() == images && file.begins.size() == images + 1);
+  require(file.begins.front() == 0 && file.begins.back() == instances);
+  require(std::ranges::is_sorted(file.begins));
+  require(std::ranges::adjacent_find(file.image_ids, std::greater_equal()) == file.image_ids.end());
+  require(file.boxes.size() == 4 * instances && file.areas.size() == instances &&
+          file.crowds.size() == instances);
+  for (const std::int64_t number : file.classes)
+    require(number >= 0 && static_cast<std::size_t>(number) < file.categories.size());
+  require(file.keypoint_begins.size() == (file.keypoints == 0 ? 0 : instances));
+  for (const std::uint64_t begin : file.keypoint_begins)
+    require(begin == CocoFile::kNoKeypoints ||
+            (begin <= file.keypoint_values.size() &&
+             file.keypoint_values.size() - begin >= 3 * file.keypoints));
+  for (const penstock::source::CocoFault& fault : file.faults)
+    require(fault.image < images && !fault.reason.empty());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  try {
+    const CocoFile file = penstock::source::parse_coco(text, "annotations");
+    check(file);
+    const auto whole = nlohmann::json::parse(text, nullptr, false);
+    if (!whole.is_object()) return 0;  // what is in a segmentation need not be JSON
+    require(whole["images"].size() == file.image_ids.size());
+    require(whole.value("annotations", nlohmann::json::array()).size() == file.classes.size());
+  } catch (const penstock::Error&) {
+  }
+  return 0;
+}
