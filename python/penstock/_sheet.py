@@ -127,7 +127,9 @@ def _part_of(step: Step | DeviceBatch) -> tuple[DeviceBatch, list[Fault]]:
     if isinstance(step, DeviceBatch):
         return step, []
     if not isinstance(step, Step):
-        raise TypeError(f"show: expected a step of a loader, or a part of one, found {type(step).__name__}")
+        raise TypeError(
+            f"show: expected a step of a loader, or a part of one, found {type(step).__name__}: take plan.loader().batch_at(0), for example"
+        )
     if len(step.parts) != 1:
         raise ValueError(f"show: it shows the rows of one device, and this step has {len(step.parts)}: choose a part, show(step.parts[0])")
     return step.parts[0], step.faults

@@ -78,15 +78,17 @@ def as_targets(
     tv_tensors_of: str | None = None,
 ) -> list[Tensors]:
     """The instances of each image, as torchvision's detection models take them: `model(images, as_targets(batch))`. Their label 0 is
-    the background, so labels begin with 1, as those of coco(category_ids=True) do.
+    the background, so labels begin with 1, as those of coco(category_ids=True) do where the file's ids do.
 
     The tensors are rows of the batch's, and nothing is copied. Lengths on a GPU are waited for. With `tv_tensors_of`, the field of the
-    images, boxes are torchvision.tv_tensors.BoundingBoxes, and keypoints are KeyPoints, for transforms of torchvision.
+    images, boxes are torchvision.tv_tensors.BoundingBoxes, and keypoints are KeyPoints, without their visibility, for transforms of
+    torchvision.
 
     Shapes  fields [n,to,...] and `lengths` i64 [n], which pad(..., lengths=..., also=...) made; out: n dicts of [length,...]. Images of
             `tv_tensors_of` [n,height,width,channels] or [n,channels,height,width], of 1 or 3 channels
     Errors  ValueError  the batch has no such field; lengths of other rows
     """
+    fields = (fields,) if isinstance(fields, str) else fields
     wanted = [*fields, lengths] if tv_tensors_of is None else [*fields, lengths, tv_tensors_of]
     for name in wanted:
         if name not in batch:

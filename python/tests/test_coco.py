@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import pickle
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +249,42 @@ def test_files_on_the_hub_are_read_there(hub: Any, tmp_path: Path) -> None:
     same(records_of(ps.coco(tmp_path / "annotations" / "instances.json", root=f"{there}/train")), wanted)
     with pytest.raises(ValueError, match="all paths are hf:// or none is"):
         opened(tmp_path)
+
+
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "coco"
+    folder.mkdir()
+    content = write(folder, keypoints=False)
+    (folder / "train").rename(folder / "train2017")
+    size_of = {image["id"]: [image["width"], image["height"]] for image in content["images"]}
+    for annotation in content["annotations"]:
+        annotation["bbox"] = [0, 0, *size_of[annotation["image_id"]]]  # shows in every crop
+    (folder / "annotations" / "instances_train2017.json").write_text(json.dumps(content))
+    image = next((folder / "train2017").glob("*.jpg")).read_bytes()
+    objects = {"bbox": [[1.0, 1.0, 2.0, 2.0]], "category": [3]}
+    parquet.write_table(pa.table({"image": [{"bytes": image, "path": "a.jpg"}] * 3, "objects": [objects] * 3}), tmp_path / "train.parquet")
+    for part in ("images", "labels"):
+        (tmp_path / "yolo" / part).mkdir(parents=True)
+    for number in range(3):
+        (tmp_path / "yolo" / "images" / f"{number}.jpg").write_bytes(image)
+    (tmp_path / "yolo" / "labels" / "0.txt").write_text("2 0.5 0.5 0.5 0.25\n0 0.25 0.25 0.5 0.5\n")
+    (tmp_path / "yolo" / "labels" / "1.txt").write_text("")
+
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "detection.md").read_text()
+    names: dict[str, Any] = {}
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)):
+        if "penstock.torch" in block and importlib.util.find_spec("torch") is None:
+            continue
+        names["model"] = lambda images, targets: sum(len(target["boxes"]) for target in targets)
+        exec(compile(block, f"block {number} of docs/detection.md", "exec"), names)
+    assert len(names["train"].class_names) == 91
+    assert sum(int(np.asarray(step["count"]).sum()) for step in names["train"].loader()) == len(content["annotations"])
+    (step,) = names["table"].loader()
+    assert np.asarray(step["count"]).tolist() == [1, 1, 1] and np.asarray(step["labels"])[:, 0].tolist() == [3, 3, 3]
+    (step,) = names["yolo"].loader()
+    assert np.asarray(step["count"]).tolist() == [2, 0, 0] and np.asarray(step["labels"])[0, :2].tolist() == [2, 0]
+    left, top, right, bottom = np.asarray(step["boxes"])[0, 0]
+    assert left + right == pytest.approx(640, abs=1e-3) and top + bottom == pytest.approx(640, abs=1e-3)
