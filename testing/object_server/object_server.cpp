@@ -236,13 +236,15 @@ bool ObjectServer::send_reply(int client, const Reply& reply, const Troubles& tr
   std::string_view begin = body;
   if (reply.trouble == Trouble::cut || reply.trouble == Trouble::stall_body)
     begin = body.substr(0, body.size() / 2);
+  {  // before a client has them, and asks for the counts
+    const std::lock_guard lock(mutex_);
+    counts_.bytes += begin.size();
+  }
   bool is_sent = send_all(client, reply.head) && send_all(client, begin);
   if (reply.trouble == Trouble::stall_body) {
     sleep(troubles.stall, stop);
     is_sent = is_sent && send_all(client, body.substr(begin.size()));
   }
-  const std::lock_guard lock(mutex_);
-  counts_.bytes += begin.size();
   return is_sent && reply.trouble != Trouble::cut;
 }
 
