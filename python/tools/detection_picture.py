@@ -1,0 +1,75 @@
+"""Makes docs/pictures/detection.png: a contact sheet of drawn shapes, with the boxes and keypoints that moved with them.
+
+Usage: python python/tools/detection_picture.py     with the penstock and Pillow of scripts/python-test
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+import penstock as ps
+from penstock import augment as pa
+
+IMAGES = 12
+KINDS = ["square", "disc", "arrow"]
+
+
+def draw(path: Path, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Some shapes on a plain ground; what a COCO file says of them. An arrow has its tail and its tip as keypoints."""
+    ground = tuple(int(level) for level in rng.integers(190, 256, 3))
+    image = Image.new("RGB", (320, 240), ground)
+    brush = ImageDraw.Draw(image)
+    found: list[dict[str, Any]] = []
+    for _ in range(rng.integers(2, 5)):
+        width, height = (int(side) for side in rng.integers(40, 100, 2))
+        left, top = int(rng.integers(0, 320 - width)), int(rng.integers(0, 240 - height))
+        box = (left, top, left + width - 1, top + height - 1)
+        colour = tuple(int(level) for level in rng.integers(0, 170, 3))
+        kind = int(rng.integers(3))
+        points = [0] * 6
+        if kind == 0:
+            brush.rectangle(box, fill=colour)
+        elif kind == 1:
+            brush.ellipse(box, fill=colour)
+        else:
+            middle = top + height // 2
+            brush.polygon([(left, middle - 6), (left, middle + 6), (left + width - 1, top + height - 1), (left + width - 1, top)], fill=colour)
+            points = [left + 2, middle, 2, left + width - 3, middle, 2]
+        found.append({"category_id": kind + 1, "bbox": [left, top, width, height], "keypoints": points})
+    image.save(path)
+    return found
+
+
+def main() -> None:
+    rng = np.random.default_rng(4)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        images, annotations = [], []
+        for number in range(IMAGES):
+            images.append({"id": number, "file_name": f"{number}.png"})
+            annotations += [one | {"image_id": number} for one in draw(folder / f"{number}.png", rng)]
+        categories = [{"id": kind + 1, "name": name, "keypoints": ["tail", "tip"]} for kind, name in enumerate(KINDS)]
+        content = {"images": images, "annotations": [one | {"id": k} for k, one in enumerate(annotations)], "categories": categories}
+        (folder / "shapes.json").write_text(json.dumps(content))
+        things = ps.Instances("boxes", keypoints="keypoints", fields=["labels"], min_visible=0.1)
+        moves = [pa.random_choice([pa.rotate((-30, 30)), pa.perspective(0.4), pa.affine(shear_x=(-25, 25), scale=(0.8, 1.2))])]
+        data = ps.coco(folder / "shapes.json").rename({"area": "", "iscrowd": ""})
+        plan = (
+            data.seed(1)
+            .map(ps.decode_image(crop=ps.scale_jitter((150, 200), scale=(0.7, 1.6), fill=114), flip=0.5, instances=things))
+            .map(ps.augment_image(moves, instances=things))
+            .map(ps.pad("boxes", to=8, also=["keypoints", "labels"]))
+            .batch(IMAGES)
+        )
+        sheet = ps.show(plan.loader().batch_at(0), columns=4, class_names=data.class_names)
+        sheet.save(Path(__file__).parents[2] / "docs" / "pictures" / "detection.png")
+
+
+if __name__ == "__main__":
+    main()
