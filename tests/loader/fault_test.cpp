@@ -314,16 +314,17 @@ TEST(Faults, BudgetsByCountAndByRateRaiseAtDelivery) {
   EXPECT_EQ(run({.max_faults = 30}), 100U);
   EXPECT_EQ(run({.max_faults = 29}), 35U);
   EXPECT_EQ(run({.max_faults = 0}), 30U);
-  Loader first = Dataset(source).batch(100).loader({.on_fault = OnFault::mask, .max_faults = 1});
   EXPECT_THAT(
       [&] {
+        Loader first =
+            Dataset(source).batch(100).loader({.on_fault = OnFault::mask, .max_faults = 1});
         while (first.next()) {
         }
       },
       ThrowsMessage<DataError>(AllOf(HasSubstr("sample 302 "), HasSubstr("there were 2 faults"))));
   EXPECT_EQ(run({.max_fault_rate = 0.09}), 100U);
   EXPECT_EQ(run({.max_fault_rate = 0.05}), 33U);  // 20 of 340 are more than 5%, 15 of 330 are not
-  // A rate that is passed before the 100 samples from which on it counts.
+  // A rate that is passed before the 100 samples from which on it counts. No loader reads the source any more.
   source->bad.clear();
   for (std::uint64_t number = 0; number < 11; ++number) source->bad.insert(number);
   EXPECT_EQ(run({.max_fault_rate = 0.1}), 9U);
