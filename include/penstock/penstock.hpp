@@ -49,6 +49,7 @@
 #include <penstock/device/device_transform.hpp>
 
 // The types that all of them use.
+#include <penstock/core/image_fields.hpp>
 #include <penstock/core/tensor.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>

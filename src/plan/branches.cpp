@@ -11,8 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <penstock/transform/augment_image.hpp>
-
 #include "src/augment/operations.hpp"
 #include "src/core/printable.hpp"
 #include "src/plan/buckets.hpp"
@@ -161,69 +159,133 @@ std::shared_ptr<JpegIndexStore> jpeg_index_of(const Plan& plan) {
 
 namespace {
 
-// Which fields belong to the pixels of an image, since a transform has moved them together.
-class MovedTogether {
+// Which fields belong to the pixels of an image, since its source says so or a transform has moved them together.
+class FieldsOfImages {
  public:
-  // `caller` moves the image with those fields: of `fields`, no other one may belong to it.
-  //
-  // Errors  std::invalid_argument  one does; names it
-  void move(const std::string& caller, const ImageMove& move, std::span<const FieldSpec> fields) {
-    for (const Moved& earlier : moved_) {
-      if (earlier.image != move.image ||
-          std::ranges::count(fields, earlier.field, &FieldSpec::name) == 0)
-        continue;
-      if (std::ranges::count(move.with, earlier.field) == 0)
-        throw std::invalid_argument(fmt::format(
-            "{} moves the pixels of '{}', and not '{}', which {} moves with them: name it there as "
-            "well, or leave out what moves pixels",
-            caller, move.image, earlier.field, earlier.caller));
-      if (std::ranges::count(move.as_stored, earlier.field) > 0)
-        throw std::invalid_argument(fmt::format(
-            "{}: {} has moved '{}' already, so it is in pixels, and a box is left, top, right, "
-            "bottom: leave format and normalized out here",
-            caller, earlier.caller, earlier.field));
-    }
-    for (const std::string& field : move.with) moved_.push_back({move.image, field, caller});
+  explicit FieldsOfImages(const Source& source) {
+    const auto description = source.description();
+    for (ImageFields& fields : source.image_fields())
+      all_.push_back({.fields = std::move(fields),
+                      .owner = description ? description->name : "the source",
+                      .is_source = true});
   }
 
-  // A transform makes something else of a field.
+  /// `caller` moves an image: of `present`, all that belongs to it has to move, in the form that it has.
+  ///
+  /// Errors  std::invalid_argument  something stays behind, or has another form; names it
+  void move(const std::string& caller, const ImageMove& move, std::span<const FieldSpec> present) {
+    const ImageFields& takes = move.takes;
+    if (takes.image.empty()) return;
+    for (const Belonging& one : all_) {
+      if (one.fields.image != takes.image) continue;
+      require_all(caller, takes, one, present);
+      require_form(caller, takes, one, present);
+    }
+    std::erase_if(all_, [&](const Belonging& one) { return one.fields.image == takes.image; });
+    ImageFields moved = takes;
+    moved.image = move.made;
+    moved.format = BoxFormat::xyxy;
+    moved.normalized = false;
+    all_.push_back({.fields = std::move(moved), .owner = caller, .is_source = false});
+  }
+
+  /// A transform makes something else of a field.
   void forget(const std::string& field) {
-    std::erase_if(moved_, [&](const Moved& moved) { return moved.field == field; });
+    for (Belonging& one : all_) {
+      std::erase(one.fields.fields, field);
+      if (one.fields.boxes == field) one.fields.boxes.clear();
+      if (one.fields.keypoints == field) one.fields.keypoints.clear();
+    }
   }
 
  private:
-  struct Moved {
-    std::string image;
-    std::string field;
-    std::string caller;
+  struct Belonging {
+    ImageFields fields;
+    std::string owner;  // the source, or the transform that has moved them
+    bool is_source;
   };
-  std::vector<Moved> moved_;
+
+  static bool has(std::span<const std::string> names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  }
+  static bool has(std::span<const FieldSpec> fields, const std::string& name) {
+    return std::ranges::find(fields, name, &FieldSpec::name) != fields.end();
+  }
+
+  static void require_all(const std::string& caller, const ImageFields& takes, const Belonging& one,
+                          std::span<const FieldSpec> present) {
+    std::string left;
+    std::string first;
+    for (const std::string& field : one.fields.fields) {
+      if (!has(present, field) || has(takes.fields, field)) continue;
+      left += fmt::format("{}'{}'", left.empty() ? "" : ", ", field);
+      if (first.empty()) first = field;
+    }
+    if (left.empty()) return;
+    if (one.is_source)
+      throw std::invalid_argument(fmt::format(
+          "{} moves the pixels of '{}', and not {}, which {} has for them: name what you need in "
+          "the option instances, and leave the others out before, as with rename({}='')",
+          caller, takes.image, left, one.owner, first));
+    throw std::invalid_argument(fmt::format(
+        "{} moves the pixels of '{}', and not {}, which {} moves with them: name it there as well, "
+        "or leave out what moves pixels",
+        caller, takes.image, left, one.owner));
+  }
+
+  static void require_form(const std::string& caller, const ImageFields& takes,
+                           const Belonging& one, std::span<const FieldSpec> present) {
+    const auto refuse = [&](const std::string& field) {
+      if (!one.is_source)
+        throw std::invalid_argument(fmt::format(
+            "{}: {} has moved '{}' already, so it is in pixels, and a box is left, top, right, "
+            "bottom: leave format and normalized out here",
+            caller, one.owner, field));
+      throw std::invalid_argument(fmt::format(
+          "{}: {} has '{}' as {} of {}: instances needs format = {} and normalized = {}", caller,
+          one.owner, field, one.fields.normalized ? "fractions" : "pixels", one.fields.image,
+          EnumNames<BoxFormat>::kNames[static_cast<std::size_t>(one.fields.format)].second,
+          one.fields.normalized));
+    };
+    const auto require_role = [&](const std::string& field, const std::string& taken,
+                                  const char* role) {
+      if (field.empty() || !has(present, field) || field == taken) return;
+      throw std::invalid_argument(fmt::format(
+          "{}: '{}' are the {} of '{}', and would stay where they are among the fields of "
+          "instances: name them in its option {}",
+          caller, field, role, takes.image, role));
+    };
+    const ImageFields& are = one.fields;
+    require_role(are.boxes, takes.boxes, "boxes");
+    require_role(are.keypoints, takes.keypoints, "keypoints");
+    if (has(present, are.boxes) &&
+        (are.format != takes.format || are.normalized != takes.normalized))
+      refuse(are.boxes);
+    if (has(present, are.keypoints) && are.normalized != takes.normalized) refuse(are.keypoints);
+  }
+
+  std::vector<Belonging> all_;
 };
 
-// Of a transform that moves no pixels: whether what its fields stand for stays.
-bool keeps_meaning(const Transform& transform) {
-  const std::string name = transform.description().name;
-  return name == PadOptions::kName || name == AugmentImageOptions::kName;
-}
-
-std::vector<FieldSpec> fields_of(const Branch& branch, MovedTogether& moved) {
+std::vector<FieldSpec> fields_of(const Branch& branch, FieldsOfImages& belonging) {
   std::vector<FieldSpec> fields(branch.source->fields().begin(), branch.source->fields().end());
   for (const TransformPtr& transform : branch.transforms) {
     const Binding binding = transform->bind(fields);
     if (const auto move = transform->image_move())
-      moved.move(transform->description().name, *move, fields);
-    else if (!keeps_meaning(*transform))
-      for (const std::size_t input : binding.inputs) moved.forget(fields[input].name);
+      belonging.move(transform->description().name, *move, fields);
+    else
+      for (const std::size_t input : binding.inputs) belonging.forget(fields[input].name);
     fields = replace_fields(fields, binding);
   }
   return fields;
 }
+
 // All have the same fields; but which of them were moved with an image may differ.
 std::vector<FieldSpec> fields_of(const std::vector<Branch>& branches) {
   std::vector<FieldSpec> first;
   for (const Branch& branch : branches) {
-    MovedTogether moved;
-    std::vector<FieldSpec> fields = fields_of(branch, moved);
+    FieldsOfImages belonging(*branch.source);
+    std::vector<FieldSpec> fields = fields_of(branch, belonging);
     if (&branch == &branches.front()) first = std::move(fields);
   }
   return first;
@@ -268,9 +330,9 @@ std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t 
     }
     if (moves_pixels(transform->options))
       for (const Branch& branch : branches_of(plan, bucket)) {
-        MovedTogether moved;
-        (void)fields_of(branch, moved);
-        moved.move("transform_on_device", {.image = name, .with = {}, .as_stored = {}}, fields);
+        FieldsOfImages belonging(*branch.source);
+        (void)fields_of(branch, belonging);
+        belonging.move("transform_on_device", {.takes = {.image = name, .fields = {}}}, fields);
       }
     transforms.emplace_back(transform->options, *input);
   }

@@ -49,6 +49,12 @@ class Composite : public Source {
     for (const SourcePtr& part : parts()) core::add_tiers(all, part->tiers());
     return all;
   }
+  std::vector<ImageFields> image_fields() const override {
+    std::vector<ImageFields> all;
+    for (const SourcePtr& part : parts())
+      for (ImageFields& fields : part->image_fields()) all.push_back(std::move(fields));
+    return all;
+  }
   std::vector<Notice> notices() const override {
     std::vector<Notice> all;
     for (const SourcePtr& part : parts())

@@ -49,6 +49,7 @@ class Described final : public Source {
   std::span<const std::string> class_names() const noexcept override {
     return source_->class_names();
   }
+  std::vector<ImageFields> image_fields() const override { return source_->image_fields(); }
   std::vector<Notice> notices() const override { return source_->notices(); }
 
  private:

@@ -105,6 +105,25 @@ class Renamed final : public Composite {
   std::string fingerprint() const override {
     return fmt::format("{}({}, {})", kRename, source_->fingerprint(), listed(names_));
   }
+  // Those of each name that the image has here, with all names of each field.
+  std::vector<ImageFields> image_fields() const override {
+    std::vector<ImageFields> all;
+    for (const ImageFields& theirs : source_->image_fields()) {
+      ImageFields ours{.image = {},
+                       .fields = {},
+                       .boxes = name_of(theirs.boxes),
+                       .keypoints = name_of(theirs.keypoints),
+                       .format = theirs.format,
+                       .normalized = theirs.normalized};
+      for (const std::string& field : theirs.fields)
+        for (std::string& name : names_of(field)) ours.fields.push_back(std::move(name));
+      for (std::string& image : names_of(theirs.image)) {
+        ours.image = std::move(image);
+        all.push_back(ours);
+      }
+    }
+    return all;
+  }
   std::span<const SourcePtr> parts() const noexcept override { return {&source_, 1}; }
   Description describe(const std::vector<Description>& parts) const override {
     const Description& part = parts.front();
@@ -116,6 +135,17 @@ class Renamed final : public Composite {
   }
 
  private:
+  [[nodiscard]] std::vector<std::string> names_of(const std::string& field) const {
+    std::vector<std::string> names;
+    for (std::size_t k = 0; k < fields_.size(); ++k)
+      if (source_->fields()[from_[k]].name == field) names.push_back(fields_[k].name);
+    return names;
+  }
+  // The first one; "": it is left out.
+  [[nodiscard]] std::string name_of(const std::string& field) const {
+    const std::vector<std::string> names = names_of(field);
+    return names.empty() ? std::string() : names.front();
+  }
   // A field under all of its names.
   void add(const FieldSpec& field) {
     const auto number = static_cast<std::size_t>(&field - source_->fields().data());

@@ -121,12 +121,13 @@ class AugmentImage final : public Transform {
   }
 
   [[nodiscard]] std::optional<ImageMove> image_move() const override {
-    if (std::ranges::none_of(options_.operations, [](const Augmentation& operation) {
-          return operation.operation().moves;
-        }))
-      return std::nullopt;
-    ImageMove move{.image = options_.field, .with = options_.masks, .as_stored = {}};
-    instances_.describe(move);
+    const bool moves = std::ranges::any_of(options_.operations, [](const Augmentation& operation) {
+      return operation.operation().moves;
+    });
+    if (!moves && instances_.empty()) return ImageMove{};
+    ImageMove move{.takes = {.image = options_.field, .fields = options_.masks},
+                   .made = options_.field};
+    instances_.describe(move.takes);
     return move;
   }
   [[nodiscard]] Description description() const override { return transform::describe(options_); }

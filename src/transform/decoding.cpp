@@ -105,7 +105,7 @@ class Decoding final : public PackingTransform {
                                [](const ImageView& view) { return transform::is_random(view); });
   }
   [[nodiscard]] std::optional<ImageMove> image_move() const override {
-    return moved_.image_move(options_.views.front().field);
+    return moved_.image_move(options_.field, options_.views.front().field);
   }
   [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index() const override {
     return options_.index;

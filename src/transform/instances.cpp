@@ -210,13 +210,13 @@ MovedInstances::MovedInstances(std::string caller, std::optional<Instances> opti
                                             caller_, crop.to_string(), crop.parts()));
 }
 
-void MovedInstances::describe(ImageMove& move) const {
-  move.with.insert(move.with.end(), names_.begin(), names_.end());
+void MovedInstances::describe(ImageFields& takes) const {
   if (!options_) return;
-  if (!options_->boxes.empty() && (options_->format != BoxFormat::xyxy || options_->normalized))
-    move.as_stored.push_back(options_->boxes);
-  if (!options_->keypoints.empty() && options_->normalized)
-    move.as_stored.push_back(options_->keypoints);
+  takes.fields.insert(takes.fields.end(), names_.begin(), names_.end());
+  takes.boxes = options_->boxes;
+  takes.keypoints = options_->keypoints;
+  takes.format = options_->format;
+  takes.normalized = options_->normalized;
 }
 
 void MovedInstances::bind(std::span<const FieldSpec> fields, Binding& binding) const {

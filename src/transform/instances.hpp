@@ -62,8 +62,8 @@ class MovedInstances {
                                   std::span<const PointMove> moves) const;
 
   [[nodiscard]] bool empty() const noexcept { return !options_; }
-  /// Adds its fields.
-  void describe(ImageMove& move) const;
+  /// Adds its fields, and in which form it takes them.
+  void describe(ImageFields& takes) const;
 
  private:
   struct Scratch;

@@ -44,11 +44,12 @@ class MovedFields {
                            std::span(&move, 1));
   }
 
-  [[nodiscard]] ImageMove image_move(std::string image) const {
-    ImageMove move{.image = std::move(image),
-                   .with = {masks_.names().begin(), masks_.names().end()},
-                   .as_stored = {}};
-    instances_.describe(move);
+  /// Of `image`, which becomes `made`.
+  [[nodiscard]] ImageMove image_move(std::string image, std::string made) const {
+    ImageMove move{.takes = {.image = std::move(image),
+                             .fields = {masks_.names().begin(), masks_.names().end()}},
+                   .made = std::move(made)};
+    instances_.describe(move.takes);
     return move;
   }
   [[nodiscard]] bool empty() const noexcept { return masks_.empty() && instances_.empty(); }

@@ -89,6 +89,8 @@ class Pad final : public Transform {
   Pad(PadOptions options, std::string too_long)
       : options_(std::move(options)), too_long_(std::move(too_long)) {}
 
+  // What its fields stand for stays.
+  [[nodiscard]] std::optional<ImageMove> image_move() const override { return ImageMove{}; }
   [[nodiscard]] Binding bind(std::span<const FieldSpec> fields) const override {
     if (std::ranges::count(fields, options_.lengths, &FieldSpec::name) > 0)
       refuse(

@@ -13,6 +13,7 @@
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/export.hpp>
+#include <penstock/core/image_fields.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 
@@ -310,6 +311,9 @@ class Source {
   [[nodiscard]] virtual bool is_random() const noexcept { return true; }
   /// Names of the classes, where labels have names; label i is class_names()[i].
   [[nodiscard]] virtual std::span<const std::string> class_names() const noexcept { return {}; }
+  /// The images of a record and the fields that belong to each, where it is known, as in annotation files: a plan that moves
+  /// the pixels of an image without these fields is then an error.
+  [[nodiscard]] virtual std::vector<ImageFields> image_fields() const { return {}; }
   /// What its user should know of it, such as files that were left out.
   [[nodiscard]] virtual std::vector<Notice> notices() const { return {}; }
 };

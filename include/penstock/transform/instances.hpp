@@ -1,28 +1,14 @@
 // transform/instances: the things that an image shows, one by one: boxes and keypoints, which move with its pixels.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <penstock/core/export.hpp>
 #include <penstock/core/fields.hpp>
+#include <penstock/core/image_fields.hpp>
 
 namespace PENSTOCK_EXPORT penstock {
-
-/// What the four numbers of a box are. Coordinates go to the right and downwards from the upper left corner of the image,
-/// so that the pixel (x, y) lies from (x, y) to (x + 1, y + 1).
-enum class BoxFormat : std::uint8_t {
-  xyxy,    ///< left, top, right, bottom: torchvision, Pascal VOC
-  xywh,    ///< left, top, width, height: COCO
-  cxcywh,  ///< the middle, width, height: YOLO, DETR
-};
-template <>
-struct EnumNames<BoxFormat> {
-  static constexpr std::pair<BoxFormat, const char*> kNames[] = {
-      {BoxFormat::xyxy, "xyxy"}, {BoxFormat::xywh, "xywh"}, {BoxFormat::cxcywh, "cxcywh"}};
-};
 
 /// The fields of an image's instances, with one row for each instance in all of them. Boxes and keypoints are moved as the
 /// pixels are, by the same numbers, and what lies outside the new image is cut off. An instance of which too little is left is

@@ -14,6 +14,7 @@
 #include <penstock/core/description.hpp>
 #include <penstock/core/error.hpp>
 #include <penstock/core/export.hpp>
+#include <penstock/core/image_fields.hpp>
 #include <penstock/core/random.hpp>
 #include <penstock/core/tensor.hpp>
 
@@ -64,12 +65,13 @@ struct Binding {
   std::vector<FieldSpec> outputs;
 };
 
-/// An image whose pixels a transform may move, and the other fields that it moves by the same numbers, such as masks and boxes.
+/// What a transform does to the pixels of an image and to the fields that belong to them.
 struct ImageMove {
-  std::string image;
-  std::vector<std::string> with;
-  /// Those of `with` that no transform may have moved before, since they come in another form than it leaves them in.
-  std::vector<std::string> as_stored;
+  /// The image as it comes, and what is moved with it by the same numbers, such as masks and boxes, in the form that the
+  /// transform takes. It leaves them as xyxy in pixels of the new image. Without an image nothing is moved: what its inputs
+  /// stand for stays.
+  ImageFields takes;
+  std::string made{};  ///< the field of the new image
 };
 
 /// A pure function of (fields, random numbers): equal arguments give equal bytes on every machine.
@@ -93,8 +95,9 @@ class Transform {
   [[nodiscard]] virtual std::optional<FunctionTime> function_time() const { return std::nullopt; }
   /// Whether apply() may draw random numbers. Several processes need no seed where nothing in a plan does.
   [[nodiscard]] virtual bool is_random() const noexcept { return true; }
-  /// None where it moves no pixels. A plan refuses a transform that moves an image without a field that an earlier one moved
-  /// with it; a field that another transform than pad() takes is a new one.
+  /// A plan refuses a transform that moves an image without the fields that belong to it: those that its source says
+  /// (Source::image_fields) and those that an earlier transform moved. None: what it makes of its inputs is something else, and
+  /// belongs to no image.
   [[nodiscard]] virtual std::optional<ImageMove> image_move() const { return std::nullopt; }
   /// What it keeps of the JPEGs that it has decoded; null where it keeps nothing.
   [[nodiscard]] virtual std::shared_ptr<JpegIndexStore> jpeg_index() const { return nullptr; }

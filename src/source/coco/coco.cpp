@@ -48,7 +48,7 @@ class CocoRows final : public Source {
   enum Field : std::size_t { kBoxes, kLabels, kAreas, kCrowds, kImageId, kKeypoints };
 
   CocoRows(std::string path, CocoFile file, const CocoOptions& options)
-      : path_(std::move(path)), file_(std::move(file)) {
+      : path_(std::move(path)), file_(std::move(file)), image_(options.field) {
     fields_ = {{"boxes", DType::f32, {kDynamic, 4}},
                {"labels", DType::i64, {kDynamic}},
                {"area", DType::f32, {kDynamic}},
@@ -96,6 +96,13 @@ class CocoRows final : public Source {
   [[nodiscard]] bool is_random() const noexcept override { return false; }
   std::string fingerprint() const override { return fingerprint_; }
   std::span<const std::string> class_names() const noexcept override { return class_names_; }
+  std::vector<ImageFields> image_fields() const override {
+    ImageFields all{.image = image_, .fields = {}, .boxes = fields_[kBoxes].name};
+    for (const FieldSpec& field : fields_)
+      if (field.shape.is_dynamic()) all.fields.push_back(field.name);
+    if (file_.keypoints > 0) all.keypoints = fields_[kKeypoints].name;
+    return {all};
+  }
   std::vector<Notice> notices() const override {
     if (file_.has_annotations) return {};
     return {{.text = fmt::format("coco: {} has no \"annotations\", as the files of test sets: all "
@@ -176,6 +183,7 @@ class CocoRows final : public Source {
 
   std::string path_;
   CocoFile file_;
+  std::string image_;  // the field of the image, which another source has
   std::vector<FieldSpec> fields_;
   std::vector<std::string> class_names_;
   std::string fingerprint_;
