@@ -75,18 +75,24 @@ def as_targets(
     fields: Sequence[str] = ("boxes", "labels"),
     *,
     lengths: str = "count",
+    labels: str = "labels",
+    add_to_labels: int | None = None,
     tv_tensors_of: str | None = None,
 ) -> list[Tensors]:
-    """The instances of each image, as torchvision's detection models take them: `model(images, as_targets(batch))`. Their label 0 is
-    the background, so labels begin with 1, as those of coco(category_ids=True) do where the file's ids do.
+    """The instances of each image, as torchvision's detection models take them: `model(images, as_targets(batch))`.
 
-    The tensors are rows of the batch's, and nothing is copied. Lengths on a GPU are waited for. With `tv_tensors_of`, the field of the
+    Label 0 is the background of its R-CNN and SSD models, so that an instance with it would be learnt as none. Labels of
+    coco(category_ids=True) begin with 1 where the ids of the file do; where they begin with 0, `add_to_labels=1` makes them begin
+    with 1, and `add_to_labels=0` leaves them, for RetinaNet and FCOS, which have no background. Without it a label below 1 in the field
+    `labels` is an error.
+
+    The tensors are rows of the batch's; only labels to which something is added are copied. Lengths and labels on a GPU are waited for. With `tv_tensors_of`, the field of the
     images, boxes are torchvision.tv_tensors.BoundingBoxes, and keypoints are KeyPoints, without their visibility, for transforms of
     torchvision.
 
     Shapes  fields [n,to,...] and `lengths` i64 [n], which pad(..., lengths=..., also=...) made; out: n dicts of [length,...]. Images of
             `tv_tensors_of` [n,height,width,channels] or [n,channels,height,width], of 1 or 3 channels
-    Errors  ValueError  the batch has no such field; lengths of other rows
+    Errors  ValueError  the batch has no such field; lengths of other rows; a label below 1 without `add_to_labels`
     """
     fields = (fields,) if isinstance(fields, str) else fields
     wanted = [*fields, lengths] if tv_tensors_of is None else [*fields, lengths, tv_tensors_of]
@@ -101,6 +107,17 @@ def as_targets(
         if len(shape) < 2 or shape[0] != len(counts) or shape[1] < max(counts, default=0) or min(counts, default=0) < 0:
             raise ValueError(f"as_targets: '{lengths}' {list(batch[lengths].shape)} does not say how many rows '{name}' {shape} has of each image")
     targets = [{name: batch[name][row, :count] for name in fields} for row, count in enumerate(counts)]
+    if labels in fields and add_to_labels is None:
+        given = torch.cat([target[labels].flatten() for target in targets]) if targets else batch[labels]
+        lowest = int(given.min()) if given.numel() else 1
+        if lowest < 1:
+            raise ValueError(
+                f"as_targets: '{labels}' has the label {lowest}, and label 0 is the background of torchvision's models: pass add_to_labels=1, "
+                "or add_to_labels=0 for RetinaNet and FCOS, which have none"
+            )
+    elif labels in fields and add_to_labels:
+        for target in targets:
+            target[labels] = target[labels] + add_to_labels
     if tv_tensors_of is None:
         return targets
     from torchvision import tv_tensors

@@ -80,7 +80,8 @@ def expected(content: dict[str, Any], folder: Path, only_annotated: bool = False
 
 def padded(plan: ps.Dataset, decode: bool = False) -> ps.Dataset:
     if decode:
-        plan = plan.map(ps.decode_image(crop=ps.resize_to((4, 4))))
+        things = ps.Instances("boxes", keypoints="keypoints", fields=["labels", "area", "iscrowd"], min_size=0)
+        plan = plan.map(ps.decode_image(crop=ps.resize_to((4, 4)), instances=things))
     for field in plan.fields:
         if field.shape and field.shape[0] is None:
             plan = plan.map(ps.pad(field.name, 4096 if field.name == "image" else MOST, lengths=f"{field.name} length"))

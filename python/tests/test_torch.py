@@ -38,14 +38,14 @@ def test_targets_are_the_rows_of_each_image():
     batch = {
         "image": torch.zeros(3, 20, 30, 3, dtype=torch.uint8),
         "boxes": torch.arange(3 * 4 * 4, dtype=torch.float32).reshape(3, 4, 4),
-        "labels": torch.arange(12).reshape(3, 4),
+        "labels": torch.arange(1, 13).reshape(3, 4),
         "points": torch.ones(3, 4, 5, 3),
         "count": torch.tensor([2, 0, 4]),
     }
     targets = pt.as_targets(batch)
     assert [list(target) for target in targets] == [["boxes", "labels"]] * 3
     assert [len(target["boxes"]) for target in targets] == [2, 0, 4]
-    assert targets[2]["labels"].tolist() == [8, 9, 10, 11] and targets[1]["boxes"].shape == (0, 4)
+    assert targets[2]["labels"].tolist() == [9, 10, 11, 12] and targets[1]["boxes"].shape == (0, 4)
     targets[0]["boxes"][1, 3] = -1  # nothing is copied
     assert batch["boxes"][0, 1, 3] == -1
     for fields, lengths, words in [(("crowds",), "count", "no field 'crowds'"), (("labels",), "labels", "'labels' has one number for each image")]:
@@ -58,6 +58,20 @@ def test_targets_are_the_rows_of_each_image():
     first = pt.as_targets(batch, ["boxes", "labels", "points"], tv_tensors_of="image")[0]
     assert isinstance(first["boxes"], tv_tensors.BoundingBoxes) and first["boxes"].canvas_size == (20, 30)
     assert type(first["labels"]) is torch.Tensor and first["points"].shape == (2, 5, 2)
+
+
+def test_a_label_of_the_background_is_no_target_unawares():
+    batch = {"boxes": torch.zeros(2, 3, 4), "labels": torch.tensor([[5, 0, 0], [7, 0, -1]]), "count": torch.tensor([2, 1])}
+    with pytest.raises(ValueError, match="'labels' has the label 0, and .* add_to_labels=1"):
+        pt.as_targets(batch)
+    assert [target["labels"].tolist() for target in pt.as_targets(batch, add_to_labels=1)] == [[6, 1], [8]]
+    assert [target["labels"].tolist() for target in pt.as_targets(batch, add_to_labels=0)] == [[5, 0], [7]]
+    assert batch["labels"].tolist() == [[5, 0, 0], [7, 0, -1]]  # is not changed
+    # Rows that pad() added are not looked at, and there may be none.
+    pt.as_targets({**batch, "count": torch.tensor([1, 1])})
+    pt.as_targets({**batch, "count": torch.tensor([0, 0])})
+    with pytest.raises(ValueError, match="'kinds' has the label -1"):
+        pt.as_targets({"kinds": batch["labels"], "count": torch.tensor([1, 3])}, ["kinds"], labels="kinds")
 
 
 def test_a_tensor_keeps_its_slot():

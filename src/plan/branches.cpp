@@ -224,8 +224,9 @@ class FieldsOfImages {
     if (left.empty()) return;
     if (one.is_source)
       throw std::invalid_argument(fmt::format(
-          "{} moves the pixels of '{}', and not {}, which {} has for them: name what you need in "
-          "the option instances, and leave the others out before, as with rename({}='')",
+          "{} moves the pixels of '{}', and not {}, which {} gives for them: name the fields that "
+          "you need in the option instances, and leave the others out before, as by rename() of "
+          "'{}' to ''",
           caller, takes.image, left, one.owner, first));
     throw std::invalid_argument(fmt::format(
         "{} moves the pixels of '{}', and not {}, which {} moves with them: name it there as well, "
@@ -242,8 +243,9 @@ class FieldsOfImages {
             "bottom: leave format and normalized out here",
             caller, one.owner, field));
       throw std::invalid_argument(fmt::format(
-          "{}: {} has '{}' as {} of {}: instances needs format = {} and normalized = {}", caller,
-          one.owner, field, one.fields.normalized ? "fractions" : "pixels", one.fields.image,
+          "{}: {} gives '{}' {}: instances needs format = {} and normalized = {}", caller,
+          one.owner, field,
+          one.fields.normalized ? "as fractions of the image's size" : "in pixels",
           EnumNames<BoxFormat>::kNames[static_cast<std::size_t>(one.fields.format)].second,
           one.fields.normalized));
     };

@@ -498,6 +498,25 @@ TEST_F(Coco, APlanHasThePathAndTheOptions) {
               ThrowsMessage<std::exception>(HasSubstr("coco")));
 }
 
+TEST_F(Coco, APlanDoesNotLeaveItsBoxesBehind) {
+  const Dataset plan =
+      coco(folder_.write("instances.json", kInstances)).rename({{"area", ""}, {"iscrowd", ""}});
+  const auto decoded = [&](std::optional<Instances> instances) {
+    return plan.map(decode_image({.crop = resize_to(8), .instances = std::move(instances)}));
+  };
+  EXPECT_THAT([&] { (void)decoded({}); },
+              ThrowsMessage<std::invalid_argument>(
+                  HasSubstr("decode_image moves the pixels of 'image', and not 'boxes', 'labels', "
+                            "which coco gives for them")));
+  EXPECT_THAT(
+      [&] {
+        (void)decoded(Instances{.boxes = "boxes", .fields = {"labels"}, .format = BoxFormat::xywh});
+      },
+      ThrowsMessage<std::invalid_argument>(
+          HasSubstr("coco gives 'boxes' in pixels: instances needs format = xyxy")));
+  (void)decoded(Instances{.boxes = "boxes", .fields = {"labels"}});
+}
+
 TEST_F(Coco, ReadsOnlyWhatIsWanted) {
   const SourcePtr source = open(kInstances);
   Record record;

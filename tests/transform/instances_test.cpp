@@ -5,8 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -591,25 +594,138 @@ TEST(Instances, ThatCannotBeRightAreFaults) {
               HasSubstr("a size below 0"));
 }
 
+// A source for plans alone.
+class OfFields final : public Source {
+ public:
+  explicit OfFields(std::vector<FieldSpec> fields, std::vector<ImageFields> belonging = {})
+      : fields_(std::move(fields)), belonging_(std::move(belonging)) {}
+  std::uint64_t size() const noexcept override { return 1; }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t, Record&) const override { return Fault{.reason = "none"}; }
+  std::string location(std::uint64_t) const override { return "none"; }
+  std::string fingerprint() const override { return "none"; }
+  std::vector<ImageFields> image_fields() const override { return belonging_; }
+
+ private:
+  std::vector<FieldSpec> fields_;
+  std::vector<ImageFields> belonging_;
+};
+
+// Encoded images, with boxes as fractions, keypoints, labels, and a text of the image.
+Dataset annotated(BoxFormat format = BoxFormat::cxcywh, bool normalized = true) {
+  return Dataset(
+      std::make_shared<OfFields>(std::vector<FieldSpec>{{"image", DType::u8, {kDynamic}},
+                                                        {"boxes", DType::f32, {kDynamic, 4}},
+                                                        {"points", DType::f32, {kDynamic, 2, 3}},
+                                                        {"labels", DType::i64, {kDynamic}},
+                                                        {"caption", DType::u8, {kDynamic}}},
+                                 std::vector<ImageFields>{{.image = "image",
+                                                           .fields = {"boxes", "points", "labels"},
+                                                           .boxes = "boxes",
+                                                           .keypoints = "points",
+                                                           .format = format,
+                                                           .normalized = normalized}}));
+}
+
+Instances of_annotated() {
+  return {.boxes = "boxes",
+          .keypoints = "points",
+          .fields = {"labels"},
+          .format = BoxFormat::cxcywh,
+          .normalized = true};
+}
+
+TransformPtr decoded(std::optional<Instances> instances = {}, const char* field = "image") {
+  return decode_image({.field = field, .crop = resize_to(8), .instances = std::move(instances)});
+}
+
+void refuses_plan(const std::function<Dataset()>& make, const std::vector<std::string>& words) {
+  try {
+    (void)make();
+    ADD_FAILURE() << "not refused, and should have been with " << words.front();
+  } catch (const std::invalid_argument& error) {
+    for (const std::string& word : words) EXPECT_THAT(error.what(), HasSubstr(word));
+  }
+}
+
+TEST(Instances, OfASourceAreNotLeftBehind) {
+  const Dataset plan = annotated();
+  (void)plan.map(decoded(of_annotated()));
+  refuses_plan([&] { return plan.map(decoded()); },
+               {"decode_image moves the pixels of 'image', and not 'boxes', 'points', 'labels', "
+                "which the source gives for them",
+                "option instances", "rename() of 'boxes' to ''"});
+  Instances some = of_annotated();
+  some.fields = {};
+  refuses_plan([&] { return plan.map(decoded(some)); }, {"and not 'labels', which"});
+  // What a plan does not have need not be named; nor what another transform made something else of.
+  const Dataset bare = plan.rename({{"boxes", ""}, {"points", ""}, {"labels", ""}});
+  (void)bare.map(decoded());
+  const auto numbers = map_function(
+      {.name = "numbers", .inputs = {"labels"}, .outputs = {{"labels", DType::i64, {}}}},
+      [](auto, Outputs, Random&) {});
+  (void)plan.map(numbers).map(decoded(some));
+  // pad() leaves what they are.
+  refuses_plan([&] { return plan.map(pad({.field = "labels", .to = 9})).map(decoded(some)); },
+               {"and not 'labels', which"});
+  // Behind the first transform they belong to the image that it has made.
+  const Dataset moved = plan.map(decoded(of_annotated()));
+  refuses_plan([&] { return moved.map(augment_image({.operations = {flip()}})); },
+               {"augment_image moves the pixels of 'image', and not 'boxes'",
+                "which decode_image moves with them"});
+}
+
+TEST(Instances, OfARenamedSourceBelongToItsNames) {
+  const Dataset plan = annotated().rename({{"image", "picture"}, {"boxes", "places"}});
+  refuses_plan([&] { return plan.map(decoded({}, "picture")); },
+               {"pixels of 'picture', and not 'places', 'points', 'labels'"});
+  Instances named = of_annotated();
+  named.boxes = "places";
+  (void)plan.map(decoded(named, "picture"));
+  // An image under two names has them under both.
+  const Dataset twice = annotated().rename({{"image", "one"}, {"image", "other"}});
+  refuses_plan([&] { return twice.map(decoded({}, "other")); }, {"of 'other', and not 'boxes'"});
+  refuses_plan([&] { return twice.map(decoded({}, "one")); }, {"of 'one', and not 'boxes'"});
+  // So have they beside another data set's fields.
+  const Dataset pair =
+      zip({annotated(), Dataset(source::memory({source::column("other", std::vector{1})}))});
+  refuses_plan([&] { return pair.map(decoded()); }, {"of 'image', and not 'boxes'"});
+  (void)pair.map(decoded(of_annotated()));
+}
+
+TEST(Instances, OfASourceAreTakenAsItGivesThem) {
+  Instances pixels = of_annotated();
+  pixels.normalized = false;
+  refuses_plan([&] { return annotated().map(decoded(pixels)); },
+               {"decode_image: the source gives 'boxes' as fractions of the image's size",
+                "format = cxcywh and normalized = true"});
+  pixels.format = BoxFormat::xyxy;
+  (void)annotated(BoxFormat::xyxy, false).map(decoded(pixels));
+  refuses_plan([&] { return annotated(BoxFormat::xyxy, false).map(decoded(of_annotated())); },
+               {"gives 'boxes' in pixels", "format = xyxy and normalized = false"});
+  // Keypoints alone have no format.
+  const Dataset points = annotated().rename({{"boxes", ""}, {"labels", ""}});
+  (void)points.map(decoded(Instances{.keypoints = "points", .normalized = true}));
+  refuses_plan([&] { return points.map(decoded(Instances{.keypoints = "points"})); },
+               {"gives 'points' as fractions", "normalized = true"});
+}
+
+// The rows would be the right ones, and the places in them those of another image.
+TEST(Instances, OfASourceAreNamedAsWhatTheyAre) {
+  Instances wrong = of_annotated();
+  wrong.keypoints = "";
+  wrong.fields = {"labels", "points"};
+  refuses_plan([&] { return annotated().map(decoded(wrong)); },
+               {"'points' are the keypoints of 'image'", "in its option keypoints"});
+}
+
 TEST(Instances, InAnotherFormatComeOnce) {
   // One struct for both transforms is what a reader writes first.
   Instances instances = boxes_and_labels();
   const std::vector<FieldSpec> fields{{"image", DType::u8, {80, 100, 3}},
                                       {"boxes", DType::f32, {kDynamic, 4}},
                                       {"labels", DType::i64, {kDynamic}}};
-  class Described final : public Source {
-   public:
-    explicit Described(std::vector<FieldSpec> fields) : fields_(std::move(fields)) {}
-    std::uint64_t size() const noexcept override { return 1; }
-    std::span<const FieldSpec> fields() const noexcept override { return fields_; }
-    Result<void> read(std::uint64_t, Record&) const override { return Fault{.reason = "none"}; }
-    std::string location(std::uint64_t) const override { return "none"; }
-    std::string fingerprint() const override { return "none"; }
-
-   private:
-    std::vector<FieldSpec> fields_;
-  };
-  const Dataset plan(std::make_shared<Described>(fields));
+  const Dataset plan(std::make_shared<OfFields>(fields));
   const auto twice = [&] {
     return plan.map(crop(resize_to(8), instances)).map(augment({flip()}, instances));
   };
