@@ -19,6 +19,7 @@ CROPS = [
     ps.random_crop(8, padding=2, pad_if_needed=True),
     ps.scale_jitter(8, scale=(0.5, 1.5)),
     ps.cover_crop((8, 9), position="random"),
+    ps.random_iou_crop(8, overlaps=[0.5, 1], zoom_out=0.5, fill=(1, 2, 3)),
 ]
 
 

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -219,6 +221,81 @@ Placement place_scale_jitter(const Range& range, const Side& width, const Side& 
   return place(width, shown(width), height, shown(height));
 }
 
+// The sample shows all of `frame`, which lies on the plane of the image and has a part of it at least.
+Placement place_frame(const Region& frame, const Side& width, const Side& height) {
+  Placement placement;
+  const auto fit = [](const Side& side, double at, double extent, double& from, double& length,
+                      int& place_from, int& place_extent) {
+    from = std::max(at, 0.0);
+    length = std::min(at + extent, static_cast<double>(side.image)) - from;
+    const double scale = side.sample / extent;
+    place_from = std::min(static_cast<int>(round_half_up((from - at) * scale)), side.sample - 1);
+    const auto end = static_cast<int>(round_half_up((from + length - at) * scale));
+    place_extent = std::max(end - place_from, 1);
+  };
+  fit(width, frame.x, frame.width, placement.region.x, placement.region.width, placement.place.x,
+      placement.place.width);
+  fit(height, frame.y, frame.height, placement.region.y, placement.region.height, placement.place.y,
+      placement.place.height);
+  return placement;
+}
+
+// Where an image lies on a canvas: from there the canvas is seen as part of the image's plane.
+Region draw_canvas(const RandomIouCropOptions& options, int width, int height, Random& random) {
+  const bool zooms = random.uniform() < options.zoom_out;
+  if (!zooms) return {0, 0, static_cast<double>(width), static_cast<double>(height)};
+  const double zoom = random.uniform(options.zoom.low, options.zoom.high);
+  const double across = std::floor(width * zoom);
+  const double down = std::floor(height * zoom);
+  const double left = std::floor((across - width) * random.uniform());
+  const double top = std::floor((down - height) * random.uniform());
+  return {.x = -left, .y = -top, .width = across, .height = down};
+}
+
+double overlap_of(const Region& a, const Region& b) {
+  const double width = std::min(a.x + a.width, b.x + b.width) - std::max(a.x, b.x);
+  const double height = std::min(a.y + a.height, b.y + b.height) - std::max(a.y, b.y);
+  if (width <= 0 || height <= 0) return 0;
+  const double both = width * height;
+  return both / (a.width * a.height + b.width * b.height - both);
+}
+
+// The most that a box overlaps whose middle is in the part; below 0: there is none.
+double most_overlap(const Region& part, std::span<const Region> boxes) {
+  double most = -1;
+  for (const Region& box : boxes) {
+    const double x = box.x + box.width / 2;
+    const double y = box.y + box.height / 2;
+    if (x > part.x && x < part.x + part.width && y > part.y && y < part.y + part.height)
+      most = std::max(most, overlap_of(box, part));
+  }
+  return most;
+}
+
+Region draw_part(const RandomIouCropOptions& options, const Region& canvas,
+                 std::span<const Region> boxes, Random& random) {
+  constexpr int kDraws = 100;
+  constexpr int kParts = 40;  // torchvision's
+  if (boxes.empty()) return canvas;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const double least = options.overlaps[random.below(options.overlaps.size())];
+    if (least >= 1) return canvas;
+    for (int tried = 0; tried < kParts; ++tried) {
+      const Range& scale = options.scale;
+      const double width = std::floor(canvas.width * random.uniform(scale.low, scale.high));
+      const double height = std::floor(canvas.height * random.uniform(scale.low, scale.high));
+      if (width < 1 || height < 1) continue;
+      if (width < options.ratio.low * height || width > options.ratio.high * height) continue;
+      const double x = canvas.x + std::floor((canvas.width - width) * random.uniform());
+      const double y = canvas.y + std::floor((canvas.height - height) * random.uniform());
+      const Region part{.x = x, .y = y, .width = width, .height = height};
+      const double most = most_overlap(part, boxes);
+      if (most >= 0 && most >= least) return part;
+    }
+  }
+  return canvas;
+}
+
 // ---- what the options may be ----
 
 struct CheckCrop {
@@ -252,6 +329,25 @@ struct CheckCrop {
     check_range(crop.kName, "scale", crop.options.scale, 1e9);
     check_fill_color(crop);
   }
+  void operator()(const transform::RandomIouCrop& crop) const {
+    const RandomIouCropOptions& options = crop.options;
+    const auto refuse = [&](const std::string& what) {
+      throw std::invalid_argument(fmt::format("{}: {}", crop.kName, what));
+    };
+    if (options.overlaps.empty()) refuse("overlaps needs a number, such as 0.5, and found none");
+    for (const double overlap : options.overlaps)
+      if (!(overlap >= 0 && overlap <= 1))
+        refuse(fmt::format("overlaps are fractions from 0 to 1, found {}", overlap));
+    check_range(crop.kName, "scale", options.scale, 1);
+    check_range(crop.kName, "ratio", options.ratio, 1e9);
+    check_range(crop.kName, "zoom", options.zoom, 1e9);
+    if (options.zoom.low < 1)
+      refuse(fmt::format("the canvas of zoom is no smaller than the image: 1 at least, found {}",
+                         options.zoom.low));
+    if (!(options.zoom_out >= 0 && options.zoom_out <= 1))
+      refuse(fmt::format("zoom_out is a probability from 0 to 1, found {}", options.zoom_out));
+    check_fill_color(crop);
+  }
 
  private:
   template <class Kind>
@@ -267,6 +363,7 @@ struct PlaceCrop {
   Side height;
   Random& random;
   int part = 0;
+  std::span<const Region> boxes{};
 
   Result<Placement> operator()(const transform::RandomResizedCrop& crop) const {
     return fill_sample(
@@ -301,6 +398,10 @@ struct PlaceCrop {
   Result<Placement> operator()(const transform::ScaleJitter& crop) const {
     return place_scale_jitter(crop.options.scale, width, height, random);
   }
+  Result<Placement> operator()(const transform::RandomIouCrop& crop) const {
+    const Region canvas = draw_canvas(crop.options, width.image, height.image, random);
+    return place_frame(draw_part(crop.options, canvas, boxes, random), width, height);
+  }
 };
 
 }  // namespace
@@ -314,7 +415,7 @@ Region Placement::frame(ImageSize size) const noexcept {
           .height = region.height * down};
 }
 Result<Placement> choose_placement(const Crop& crop, int image_width, int image_height,
-                                   Random& random, int part) {
+                                   Random& random, int part, std::span<const Region> boxes) {
   if (crop.is_empty())
     throw std::invalid_argument("there is no crop: give one, such as random_resized_crop(224)");
   if (part < 0 || part >= std::max(crop.parts(), 1))
@@ -325,7 +426,8 @@ Result<Placement> choose_placement(const Crop& crop, int image_width, int image_
   return std::visit(PlaceCrop{.width = {.image = image_width, .sample = crop.size().width},
                               .height = {.image = image_height, .sample = crop.size().height},
                               .random = random,
-                              .part = part},
+                              .part = part,
+                              .boxes = boxes},
                     crop.kind()->value);
 }
 
@@ -347,6 +449,24 @@ bool transform::is_random(const Crop& crop) noexcept {
       [](const auto& kind) {
         if constexpr (requires { kind.is_random(); }) return kind.is_random();
         return false;
+      },
+      crop.kind()->value);
+}
+
+bool transform::is_cut_out(const Crop& crop) noexcept {
+  if (crop.is_empty()) return false;
+  return std::visit(
+      [](const auto& kind) {
+        return requires { kind.kIsCutOut; };
+      },
+      crop.kind()->value);
+}
+
+bool transform::needs_boxes(const Crop& crop) noexcept {
+  if (crop.is_empty()) return false;
+  return std::visit(
+      [](const auto& kind) {
+        return requires { kind.kNeedsBoxes; };
       },
       crop.kind()->value);
 }
@@ -415,6 +535,9 @@ Crop random_crop(ImageSize size, RandomCropOptions options) {
 }
 Crop scale_jitter(ImageSize size, ScaleJitterOptions options) {
   return transform::make_crop(transform::ScaleJitter{size, options});
+}
+Crop random_iou_crop(ImageSize size, RandomIouCropOptions options) {
+  return transform::make_crop(transform::RandomIouCrop{size, std::move(options)});
 }
 
 }  // namespace penstock

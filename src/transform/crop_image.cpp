@@ -98,9 +98,12 @@ class CropImage final : public Transform {
     const auto parts = static_cast<std::size_t>(std::max(view_.crop.parts(), 1));
     if (scratch.views.size() < parts) scratch.views.resize(parts);
     const std::span views = std::span(scratch.views).first(parts);
+    const auto boxes = moved_.boxes(view_.crop, in.subspan(1), image.upright());
+    if (!boxes) return boxes.fault();
     for (std::size_t i = 0; i < parts; ++i) {
       Random other = random.of_stream(static_cast<std::uint16_t>(i));
-      if (auto chosen = views[i].choose(view_, image, i == 0 ? random : other, static_cast<int>(i));
+      if (auto chosen =
+              views[i].choose(view_, image, i == 0 ? random : other, static_cast<int>(i), *boxes);
           !chosen)
         return chosen;
     }

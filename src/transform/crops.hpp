@@ -12,6 +12,7 @@ namespace penstock::transform {
 
 struct RandomResizedCrop {
   static constexpr const char* kName = "random_resized_crop";
+  static constexpr bool kIsCutOut = true;
   static constexpr bool is_random() noexcept { return true; }
   ImageSize size;
   RandomResizedCropOptions options;
@@ -69,8 +70,17 @@ struct ScaleJitter {
   ScaleJitterOptions options;
 };
 
+struct RandomIouCrop {
+  static constexpr const char* kName = "random_iou_crop";
+  static constexpr bool kIsCutOut = true;
+  static constexpr bool kNeedsBoxes = true;
+  static constexpr bool is_random() noexcept { return true; }
+  ImageSize size;
+  RandomIouCropOptions options;
+};
+
 using AnyCrop = std::variant<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop,
-                             ScaleJitter, FiveCrops, TenCrops, CoverCrop>;
+                             ScaleJitter, FiveCrops, TenCrops, CoverCrop, RandomIouCrop>;
 
 template <class Visitor, class Kind>
 requires requires(Kind& crop) { AnyCrop(crop); }
@@ -86,14 +96,14 @@ struct CropKind {
 /// Errors  std::invalid_argument  a size below 1, or an option out of range; names the crop and the option
 [[nodiscard]] Crop make_crop(AnyCrop kind);
 
-/// Whether it is of this kind.
-template <class Kind>
-[[nodiscard]] bool is(const Crop& crop) noexcept {
-  return !crop.is_empty() && std::holds_alternative<Kind>(crop.kind()->value);
-}
+/// Whether its region, which has whole pixels, is cut out and then resized; of the others, a part of the resized image is taken.
+[[nodiscard]] bool is_cut_out(const Crop& crop) noexcept;
 
 /// Whether what it shows of an image is drawn.
 [[nodiscard]] bool is_random(const Crop& crop) noexcept;
+
+/// Whether it is chosen by the boxes of an image's instances.
+[[nodiscard]] bool needs_boxes(const Crop& crop) noexcept;
 
 /// What stands in a sample beside the image.
 [[nodiscard]] Color fill_of(const Crop& crop) noexcept;

@@ -9,6 +9,7 @@
 #include <penstock/transform/decode_image.hpp>
 
 #include "src/transform/catalog.hpp"
+#include "src/transform/crops.hpp"
 #include "src/transform/decoding.hpp"
 #include "src/transform/view.hpp"
 
@@ -35,6 +36,9 @@ TransformPtr decode_views(DecodeViewsOptions options) {
       refuse(fmt::format("there are at most {} crops of one image", kMostCrops));
     if (view.field.empty()) refuse("name the field of each view");
     transform::check_view(fmt::format("{}: '{}'", DecodeViewsOptions::kName, view.field), view);
+    if (transform::needs_boxes(view.crop))
+      refuse(fmt::format("{} is chosen by boxes, which decode_image takes in its option instances",
+                         view.crop.to_string()));
     for (const std::string& name : {view.field, view.geometry}) {
       if (name.empty()) continue;
       if (std::ranges::count(names, name) > 0)

@@ -166,10 +166,9 @@ class Decoding final : public PackingTransform {
 
   Result<void> apply(std::span<const ConstTensorView> in, Outputs out, Random& random,
                      Offer* offer) const {
-    const std::span<const std::byte> bytes = in[0].bytes();
     Scratch& scratch = Scratch::of_this_thread();
     try {
-      if (auto decoded = decode(bytes, scratch, out, random, offer); !decoded) return decoded;
+      if (auto decoded = decode(in, scratch, out, random, offer); !decoded) return decoded;
       if (moved_.empty()) return {};
       return moved_.crop(in.subspan(1), out, first_moved_, scratch.views.front().window());
     } catch (const std::bad_alloc&) {
@@ -204,15 +203,19 @@ class Decoding final : public PackingTransform {
   }
 
   // Chooses what each crop shows.
-  Result<std::span<View>> choose(const StoredImage& image, Scratch& scratch, Random& random) const {
+  Result<std::span<View>> choose(std::span<const ConstTensorView> in, const StoredImage& image,
+                                 Scratch& scratch, Random& random) const {
     if (auto fits = check_size(image.width, image.height); !fits) return std::move(fits.fault());
     if (scratch.views.size() < crops_.size()) scratch.views.resize(crops_.size());
     const std::span views = std::span(scratch.views).first(crops_.size());
+    // Where a crop needs boxes, it is the only one.
+    const auto boxes = moved_.boxes(view_of(0).crop, in.subspan(1), image.upright());
+    if (!boxes) return boxes.fault();
     for (std::size_t i = 0; i < views.size(); ++i) {
       // The first sequence is the one that was handed over.
       Random other = random.of_stream(crops_[i].stream);
       if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other,
-                                        static_cast<int>(crops_[i].copy));
+                                        static_cast<int>(crops_[i].copy), *boxes);
           !chosen)
         return std::move(chosen.fault());
     }
@@ -258,16 +261,17 @@ class Decoding final : public PackingTransform {
     }
   };
 
-  Result<void> decode(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+  Result<void> decode(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
                       Random& random, Offer* offer) const {
+    const std::span<const std::byte> bytes = in[0].bytes();
     const core::Content content = core::content_of(bytes);
     if (options_.dtype == DType::u16 && content.kind != core::ImageKind::unknown)
       return content.kind == core::ImageKind::png
-                 ? decode_wide(bytes, scratch, out, random)
+                 ? decode_wide(in, scratch, out, random)
                  : fault(fmt::format("dtype u16 is for PNGs of 16 bits a level, found {} {}",
                                      content.article, content.name));
-    return content.kind == core::ImageKind::jpeg ? decode_jpeg(bytes, scratch, out, random, offer)
-                                                 : decode_whole(bytes, scratch, out, random);
+    return content.kind == core::ImageKind::jpeg ? decode_jpeg(in, scratch, out, random, offer)
+                                                 : decode_whole(in, scratch, out, random);
   }
 
   // Has the packer take a JPEG, if it can: no later than this it is known that the image is whole, and where it is cropped.
@@ -292,8 +296,9 @@ class Decoding final : public PackingTransform {
     return true;
   }
 
-  Result<void> decode_jpeg(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+  Result<void> decode_jpeg(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
                            Random& random, Offer* offer) const {
+    const std::span<const std::byte> bytes = in[0].bytes();
     const Closing closing{scratch};
     JpegStats* const stats = options_.stats.get();
     const Result<jpeg::Info> opened = scratch.jpeg.open(
@@ -303,7 +308,7 @@ class Decoding final : public PackingTransform {
     StoredImage image{.width = opened->width,
                       .height = opened->height,
                       .exif = options_.exif ? opened->orientation : 1};
-    const Result<std::span<View>> views = choose(image, scratch, random);
+    const Result<std::span<View>> views = choose(in, image, scratch, random);
     if (!views) return views.fault();
     if (offer != nullptr && pack(bytes, image, views->front(), out, *offer)) return {};
     image.scale = scale_for(*views);
@@ -323,15 +328,16 @@ class Decoding final : public PackingTransform {
             .exif = options_.exif ? reader.orientation() : 1};
   }
 
-  Result<void> decode_whole(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+  Result<void> decode_whole(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
                             Random& random) const {
+    const std::span<const std::byte> bytes = in[0].bytes();
     const Closing closing{scratch};
     const Result<std::unique_ptr<ImageReader>> made = reader_for(bytes);
     if (!made) return made.fault();
     ImageReader& reader = **made;
     if (auto opened = reader.open(bytes); !opened) return opened;
     const StoredImage image = stored(reader);
-    const Result<std::span<View>> views = choose(image, scratch, random);
+    const Result<std::span<View>> views = choose(in, image, scratch, random);
     if (!views) return views.fault();
     for (View& view : *views) view.plan(image);
     const auto width = static_cast<std::size_t>(image.width);
@@ -347,13 +353,14 @@ class Decoding final : public PackingTransform {
     return {};
   }
 
-  Result<void> decode_wide(std::span<const std::byte> bytes, Scratch& scratch, Outputs out,
+  Result<void> decode_wide(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
                            Random& random) const {
+    const std::span<const std::byte> bytes = in[0].bytes();
     const Closing closing{scratch};
     PngReader reader;
     if (auto opened = reader.open(bytes); !opened) return opened;
     const StoredImage image = stored(reader);
-    const Result<std::span<View>> views = choose(image, scratch, random);
+    const Result<std::span<View>> views = choose(in, image, scratch, random);
     if (!views) return views.fault();
     const std::size_t size = static_cast<std::size_t>(image.width) *
                              static_cast<std::size_t>(image.height) *

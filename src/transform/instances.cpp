@@ -134,6 +134,8 @@ void check_options(const std::string& caller, const Instances& options) {
         fmt::format("they are removed by their boxes: name these, or leave out fields, of "
                     "which the first is '{}'",
                     options.fields.front()));
+  if (options.boxes.empty() && options.middle)
+    refuse("middle is that of a box, and these have no field: name it in boxes");
   if (!(options.min_size >= 0 && std::isfinite(options.min_size)))
     refuse(fmt::format("min_size is 0 pixels or more, found {}", options.min_size));
   if (!(options.min_visible >= 0 && options.min_visible <= 1))
@@ -205,6 +207,10 @@ MovedInstances::MovedInstances(std::string caller, std::optional<Instances> opti
 MovedInstances::MovedInstances(std::string caller, std::optional<Instances> options,
                                const Crop& crop, std::span<const std::string> taken)
     : MovedInstances(std::move(caller), std::move(options), taken, true) {
+  if (needs_boxes(crop) && (!options_ || options_->boxes.empty()))
+    throw std::invalid_argument(fmt::format(
+        "{}: {} is chosen by the boxes of an image: name their field in the option instances",
+        caller_, crop.to_string()));
   if (options_ && crop.parts() != 0)
     throw std::invalid_argument(fmt::format("{}: instances follow one crop, and {} makes {}",
                                             caller_, crop.to_string(), crop.parts()));
@@ -317,6 +323,18 @@ class MovedInstances::Rows {
     return check(first_pixel, options_.boxes);
   }
 
+  Result<std::vector<Region>> regions(const ConstTensorView& in) const {
+    std::vector<Region> all;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(in.shape()[0]); ++row) {
+      auto read = box_at(in, row);
+      if (!read) return std::move(read.fault());
+      const Box box = cut(*read, whole(image_));
+      if (box.width() > 0 && box.height() > 0)
+        all.push_back({.x = box.left, .y = box.top, .width = box.width(), .height = box.height()});
+    }
+    return all;
+  }
+
   void keep_all(std::size_t count) {
     scratch_.kept.resize(count);
     for (std::size_t row = 0; row < count; ++row) scratch_.kept[row] = row;
@@ -419,6 +437,8 @@ class MovedInstances::Rows {
   // False where it is to be removed.
   bool follow(Box& box) const {
     double visible = 1;
+    Point middle{(box.left + box.right) / 2, (box.top + box.bottom) / 2};
+    if (options_.middle && !follow_in_pixels(middle)) return false;
     const auto show = [&](const Region& region) {
       const double area = box.area();
       box = cut(box, region);
@@ -439,6 +459,9 @@ class MovedInstances::Rows {
   // False where it is no longer in the image.
   bool follow(Point& point) const {
     if (options_.normalized) point = {point.x * image_.width, point.y * image_.height};
+    return follow_in_pixels(point);
+  }
+  bool follow_in_pixels(Point& point) const {
     const auto shows = [&](const Region& region) {
       return point.x >= region.x && point.x <= region.x + region.width && point.y >= region.y &&
              point.y <= region.y + region.height;
@@ -458,6 +481,11 @@ class MovedInstances::Rows {
   std::span<const PointMove> moves_;
   Scratch& scratch_ = Scratch::of_this_thread();
 };
+
+Result<std::vector<Region>> MovedInstances::boxes(std::span<const ConstTensorView> in,
+                                                  ImageSize image) const {
+  return Rows(*this, image, {}).regions(in[0]);
+}
 
 Result<void> MovedInstances::move(std::span<const ConstTensorView> in, Outputs out,
                                   std::size_t first_output, ImageSize image,

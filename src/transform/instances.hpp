@@ -40,11 +40,11 @@ class MovedInstances {
   /// `taken` are the names of other fields that are put out. `is_first`: nothing was moved before, so boxes that all lie in
   /// one pixel are no boxes in pixels.
   ///
-  /// Errors  std::invalid_argument  no field, one without a name or there twice, or among `taken`; other fields without
-  ///                                boxes; a limit out of range; flip_index is no permutation, or without keypoints
+  /// Errors  std::invalid_argument  no field, one without a name or there twice, or among `taken`; other fields, or middle,
+  ///                                without boxes; a limit out of range; flip_index is no permutation, or without keypoints
   MovedInstances(std::string caller, std::optional<Instances> options,
                  std::span<const std::string> taken, bool is_first);
-  /// The same of a crop, which has one part.
+  /// The same of a crop, which has one part, and may need boxes.
   MovedInstances(std::string caller, std::optional<Instances> options, const Crop& crop,
                  std::span<const std::string> taken);
 
@@ -60,6 +60,12 @@ class MovedInstances {
   [[nodiscard]] Result<void> move(std::span<const ConstTensorView> in, Outputs out,
                                   std::size_t first_output, ImageSize image,
                                   std::span<const PointMove> moves) const;
+
+  /// Those with an area, in pixels of an image of this size and cut at its edges. `in` as for move().
+  ///
+  /// Errors  Fault  as Instances says of a box
+  [[nodiscard]] Result<std::vector<Region>> boxes(std::span<const ConstTensorView> in,
+                                                  ImageSize image) const;
 
   [[nodiscard]] bool empty() const noexcept { return !options_; }
   /// Adds its fields, and in which form it takes them.

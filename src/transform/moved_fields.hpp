@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/transform/crops.hpp"
 #include "src/transform/instances.hpp"
 #include "src/transform/masks.hpp"
 
@@ -44,6 +45,15 @@ class MovedFields {
                            std::span(&move, 1));
   }
 
+  /// The boxes of an image of this size, where `crop` is chosen by them; else none. `in` as for crop().
+  ///
+  /// Errors  Fault  as MovedInstances
+  [[nodiscard]] Result<std::vector<Region>> boxes(const Crop& crop,
+                                                  std::span<const ConstTensorView> in,
+                                                  ImageSize image) const {
+    if (!needs_boxes(crop)) return std::vector<Region>{};
+    return instances_.boxes(in.subspan(masks_.names().size()), image);
+  }
   /// Of `image`, which becomes `made`.
   [[nodiscard]] ImageMove image_move(std::string image, std::string made) const {
     ImageMove move{.takes = {.image = std::move(image),

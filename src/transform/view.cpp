@@ -58,14 +58,14 @@ bool is_random(const ImageView& view) noexcept {
   return is_random(view.crop) || (view.flip > 0 && view.flip < 1);
 }
 
-Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random,
-                          int copy) {
+Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random, int copy,
+                          std::span<const Region> boxes) {
   crop_ = view.crop;
   filter_ = view.filter;
   image_ = image;
   const ImageSize upright = image.upright();
-  auto placement =
-      choose_placement(crop_, upright.width, upright.height, random, crop_.parts() == 0 ? 0 : copy);
+  auto placement = choose_placement(crop_, upright.width, upright.height, random,
+                                    crop_.parts() == 0 ? 0 : copy, boxes);
   if (!placement) return std::move(placement.fault());
   placement_ = *placement;
   // Drawn whatever the probability: the crops of a run do not depend on it.
@@ -106,9 +106,8 @@ void View::plan(const StoredImage& image) {
               jpeg::scaled_down(image.height, image.scale), region, size, mirror, filter_);
 }
 
-// A random resized crop is cut out and then resized; of the others, a part of the resized image is taken.
 PillowLine View::line(int source, double first, double extent, int outputs) const {
-  if (is<RandomResizedCrop>(crop_))
+  if (is_cut_out(crop_))
     return {static_cast<int>(std::lround(first)), static_cast<int>(std::lround(extent)), outputs, 0,
             outputs};
   const double stretch = outputs / extent;  // the whole line may be longer than an int counts

@@ -44,11 +44,11 @@ struct StoredImage {
 /// Threads  one caller at a time; keeps scratch memory between images.
 class View {
  public:
-  /// Draws what `view` shows of `image`; in its field's crop number `copy`.
+  /// Draws what `view` shows of `image`; in its field's crop number `copy`. `boxes` as for choose_placement().
   ///
   /// Errors  Fault  the image is too small for the crop
   [[nodiscard]] Result<void> choose(const ImageView& view, const StoredImage& image, Random& random,
-                                    int copy);
+                                    int copy, std::span<const Region> boxes = {});
   /// At which no pixel of the sample is made of less than one of the image's: 1, 2, 4 or 8.
   [[nodiscard]] int largest_scale() const noexcept;
 

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -292,6 +294,146 @@ TEST(ScaleJitter, ResizesAsTheImageFitsTimesTheScale) {
     ASSERT_DOUBLE_EQ(found.region.width, 1.0 * found.place.width * width / across);
     ASSERT_DOUBLE_EQ(found.region.height, 1.0 * found.place.height * height / down);
   }
+}
+
+// Their intersection over union, of numbers of whole pixels that a brute force counts.
+double counted_overlap(const Region& a, const Region& b) {
+  const auto has = [](const Region& region, double x, double y) {
+    return x > region.x && x < region.x + region.width && y > region.y &&
+           y < region.y + region.height;
+  };
+  int both = 0;
+  int either = 0;
+  for (int y = -200; y < 200; ++y)
+    for (int x = -200; x < 200; ++x) {
+      const bool in_a = has(a, x + 0.5, y + 0.5);
+      const bool in_b = has(b, x + 0.5, y + 0.5);
+      both += in_a && in_b ? 1 : 0;
+      either += in_a || in_b ? 1 : 0;
+    }
+  return either == 0 ? 0 : static_cast<double>(both) / either;
+}
+
+TEST(RandomIouCrop, OverlapsABoxWhoseMiddleIsInIt) {
+  constexpr int kWidth = 90;
+  constexpr int kHeight = 60;
+  const std::vector<Region> boxes{{3, 4, 30, 20}, {50, 10, 35, 45}, {0, 50, 4, 4}};
+  for (const double least : {0.0, 0.3, 0.7}) {
+    int parts = 0;
+    double lowest = 1;
+    for (std::uint64_t i = 0; i < 150; ++i) {
+      Random random = numbers(i);
+      const auto [region, place, mirrored] =
+          *choose_placement(random_iou_crop(40, {.overlaps = {least}, .scale = {0.3, 0.9}}), kWidth,
+                            kHeight, random, 0, boxes);
+      ASSERT_EQ(place, whole_of(40));
+      ASSERT_GE(region.x, 0);
+      ASSERT_GE(region.y, 0);
+      ASSERT_LE(region.x + region.width, kWidth);
+      ASSERT_LE(region.y + region.height, kHeight);
+      if (region.width == kWidth) continue;  // none was found
+      ++parts;
+      ASSERT_GE(region.width, std::floor(0.3 * kWidth));
+      ASSERT_LE(region.width, 0.9 * kWidth);
+      ASSERT_GE(region.width / region.height, 0.5);
+      ASSERT_LE(region.width / region.height, 2);
+      double most = -1;
+      for (const Region& box : boxes) {
+        const double x = box.x + box.width / 2;
+        const double y = box.y + box.height / 2;
+        if (x > region.x && x < region.x + region.width && y > region.y &&
+            y < region.y + region.height)
+          most = std::max(most, counted_overlap(region, box));
+      }
+      ASSERT_GE(most, least - 1e-9) << "and 0 at the least: the middle of a box is in it";
+      ASSERT_GE(most, 0);
+      lowest = std::min(lowest, most);
+    }
+    EXPECT_GT(parts, 100) << least;
+    EXPECT_LT(lowest, least + 0.2) << "the overlap is no more than was asked for";
+  }
+}
+
+TEST(RandomIouCrop, IsTheWholeImageWhereNoPartWillDo) {
+  const std::vector<Region> box{{3, 4, 30, 20}};
+  const Region whole{0, 0, 90, 60};
+  const auto region_of = [&](const RandomIouCropOptions& options, std::span<const Region> boxes,
+                             std::uint64_t sample) {
+    Random random = numbers(sample);
+    return choose_placement(random_iou_crop({20, 30}, options), 90, 60, random, 0, boxes)->region;
+  };
+  for (std::uint64_t sample = 0; sample < 20; ++sample) {
+    EXPECT_EQ(region_of({}, {}, sample), whole);
+    EXPECT_EQ(region_of({.overlaps = {1}}, box, sample), whole);
+    // Parts of half of the image's sides are larger than twice the box.
+    EXPECT_EQ(region_of({.overlaps = {0.9}, .scale = {0.5, 0.5}}, box, sample), whole);
+    EXPECT_NE(region_of({.overlaps = {0}}, box, sample), whole);
+  }
+  // Of two overlaps each is drawn about as often.
+  int wholes = 0;
+  for (std::uint64_t sample = 0; sample < 1'000; ++sample)
+    wholes += region_of({.overlaps = {0, 1}}, box, sample) == whole ? 1 : 0;
+  EXPECT_GT(wholes, 430);
+  EXPECT_LT(wholes, 570);
+}
+
+TEST(RandomIouCrop, ShowsACanvasAroundTheImage) {
+  constexpr ImageSize kSize(80, 120);
+  int zoomed = 0;
+  double largest = 0;
+  for (std::uint64_t i = 0; i < 1'000; ++i) {
+    Random random = numbers(i);
+    const Placement found = *choose_placement(
+        random_iou_crop(kSize, {.zoom_out = 0.5, .zoom = {1.5, 4}}), 60, 40, random);
+    ASSERT_EQ(found.region, (Region{0, 0, 60, 40}));
+    const PixelRect& place = found.place;
+    ASSERT_GE(std::min(place.x, place.y), 0);
+    ASSERT_LE(place.x + place.width, kSize.width);
+    ASSERT_LE(place.y + place.height, kSize.height);
+    if (place.width == kSize.width) continue;
+    ++zoomed;
+    // Both sides are divided by the same number, and rounded.
+    ASSERT_GE(place.width, 29);
+    ASSERT_LE(place.width, 81);
+    ASSERT_NEAR(place.width / 120.0, place.height / 80.0, 0.03);
+    largest = std::max(largest, static_cast<double>(place.x) / (kSize.width - place.width));
+  }
+  EXPECT_GT(zoomed, 430);
+  EXPECT_LT(zoomed, 570);
+  EXPECT_GT(largest, 0.9) << "it is at the right, too";
+  // A part of the canvas has its fill, and the image, in it.
+  const std::vector<Region> box{{0, 0, 60, 40}};
+  int beside = 0;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    Random random = numbers(i);
+    const Placement found = *choose_placement(
+        random_iou_crop(kSize, {.overlaps = {0.1}, .zoom_out = 1}), 60, 40, random, 0, box);
+    const Region frame = found.frame(kSize);
+    ASSERT_GE(found.region.width, 1);
+    ASSERT_GE(found.region.height, 1);
+    ASSERT_LE(frame.width, 4 * 60 * 1.1);
+    beside += found.place != whole_of(kSize) && found.region != box.front() ? 1 : 0;
+  }
+  EXPECT_GT(beside, 100);
+}
+
+TEST(RandomIouCrop, RefusesWhatMakesNoSense) {
+  const auto refuses = [](RandomIouCropOptions options, const char* words) {
+    EXPECT_THAT([&] { (void)random_iou_crop(8, std::move(options)); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+  };
+  refuses({.overlaps = {}}, "random_iou_crop: overlaps needs a number");
+  refuses({.overlaps = {0.5, 1.5}}, "from 0 to 1, found 1.5");
+  refuses({.scale = {0, 1}}, "scale must be");
+  refuses({.scale = {0.5, 1.1}}, "scale must be");
+  refuses({.ratio = {2, 1}}, "ratio must be");
+  refuses({.zoom_out = 1.5}, "zoom_out is a probability from 0 to 1, found 1.5");
+  refuses({.zoom = {0.5, 2}}, "1 at least, found 0.5");
+  refuses({.fill = 256}, "a level is 0 to 255");
+  EXPECT_EQ(random_iou_crop(300, {.zoom_out = 0.5}).to_string(),
+            "random_iou_crop(size=300, zoom_out=0.5)");
+  const Crop crop = random_iou_crop({3, 4}, {.overlaps = {0.5}, .fill = {1, 2, 3}});
+  EXPECT_EQ(Crop::from_json(crop.to_json()), crop);
 }
 
 TEST(Crop, RefusesWhatMakesNoSense) {

@@ -353,6 +353,7 @@ Pixels places(int width, int height) {
   return pixels;
 }
 
+// The last two are chosen by boxes.
 std::vector<Crop> crops() {
   return {random_resized_crop({90, 110}, {.scale = {0.3, 1}}),
           center_crop({60, 80}, {.resize = 90}),
@@ -361,7 +362,9 @@ std::vector<Crop> crops() {
           random_crop({60, 75}, {.padding = 20, .fill = 0, .pad_if_needed = true}),
           scale_jitter({90, 100}, {.scale = {0.6, 2}, .fill = 0}),
           cover_crop({60, 88}),
-          cover_crop({84, 60}, {.position = CropPosition::random})};
+          cover_crop({84, 60}, {.position = CropPosition::random}),
+          random_iou_crop({80, 95}),
+          random_iou_crop({91, 70}, {.zoom_out = 0.7, .zoom = {1, 2}})};
 }
 
 std::vector<Augmentation> operations() {
@@ -465,7 +468,7 @@ TEST(Instances, ABoxAroundADiscStillBoundsIt) {
     instances.min_size = 0;
     const bool is_crop = number % 2 == 0;
     const Crop how =
-        is_crop ? crops()[static_cast<std::size_t>(drawn(random, 8))] : resize_to({height, width});
+        is_crop ? crops()[static_cast<std::size_t>(drawn(random, 10))] : resize_to({height, width});
     const Augmentation operation = operations()[static_cast<std::size_t>(drawn(random, 8))];
     SCOPED_TRACE(fmt::format("{} and {} of {}x{}, sample {}", how.to_string(),
                              operation.to_string(), width, height, number));
@@ -739,6 +742,42 @@ TEST(Instances, InAnotherFormatComeOnce) {
   EXPECT_THROW(twice(), std::invalid_argument);
 }
 
+TEST(Instances, MayBeRemovedByTheMiddleOfTheirBoxes) {
+  // The middle 40x40 of 100x80, from (30, 20) to (70, 60).
+  const auto left = [](Numbers box, bool middle) {
+    Instances instances = boxes_and_labels();
+    instances.middle = middle;
+    return run({crop(center_crop(40, {.resize = 80}), std::move(instances))}, one(std::move(box)))
+        .labels.size();
+  };
+  for (const auto& [box, is_in] : {std::pair<Numbers, bool>{{20, 30, 38, 50}, false},
+                                   {{20, 30, 44, 50}, true},
+                                   {{40, 56, 60, 72}, false},
+                                   {{40, 46, 60, 72}, true}}) {
+    EXPECT_EQ(left(box, false), 1U);
+    EXPECT_EQ(left(box, true), is_in ? 1U : 0U) << testing::PrintToString(box);
+  }
+}
+
+TEST(Instances, AreNeededByACropThatIsChosenByThem) {
+  const auto refuses = [](const auto& make, const char* words) {
+    EXPECT_THAT(make, ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+  };
+  const Crop by_boxes = random_iou_crop(8);
+  for (const auto& instances :
+       {std::optional<Instances>(), std::optional(Instances{.keypoints = "points"})}) {
+    refuses([&] { (void)decode_image({.crop = by_boxes, .instances = instances}); },
+            "decode_image: random_iou_crop(size=8) is chosen by the boxes of an image: name");
+    refuses([&] { (void)crop_image({.crop = by_boxes, .instances = instances}); },
+            "crop_image: random_iou_crop(size=8) is chosen by the boxes");
+  }
+  refuses([&] { (void)decode_views({.views = {{.field = "a", .crop = by_boxes}}}); },
+          "decode_views: random_iou_crop(size=8) is chosen by boxes, which decode_image takes");
+  // A box that cannot be right is a fault before anything is drawn.
+  EXPECT_THAT(run({crop(by_boxes, boxes_and_labels())}, one({10, 20, 5, 30})).fault,
+              HasSubstr("ends before it begins"));
+}
+
 TEST(Instances, RefuseOptionsThatCannotWork) {
   const auto refuses = [](Instances instances, const char* words) {
     EXPECT_THAT(
@@ -756,6 +795,7 @@ TEST(Instances, RefuseOptionsThatCannotWork) {
   refuses({.boxes = "boxes", .min_size = -1}, "min_size is 0 pixels or more, found -1");
   refuses({.boxes = "boxes", .min_visible = 1.5}, "min_visible is a fraction");
   refuses({.boxes = "boxes", .flip_index = {0}}, "flip_index is for keypoints");
+  refuses({.keypoints = "k", .middle = true}, "middle is that of a box");
   refuses({.boxes = "boxes", .keypoints = "k", .flip_index = {0, 2, 2}}, "1 is missing");
   EXPECT_THAT([] { (void)crop_image({.crop = five_crops(8), .instances = boxes_and_labels()}); },
               ThrowsMessage<std::invalid_argument>(HasSubstr("instances follow one crop")));

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/export.hpp>
@@ -164,6 +166,27 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
   visit("fill", options.fill);
 }
 
+struct RandomIouCropOptions {
+  /// of which one is drawn: the least overlap (intersection over union) of the part with the box of an instance; 1: the whole image
+  std::vector<double> overlaps{0, 0.1, 0.3, 0.5, 0.7, 0.9, 1};
+  Range scale{0.3, 1};  ///< the part's width and its height, as fractions of the image's
+  Range ratio{0.5, 2};  ///< the part's width over its height
+  double zoom_out =
+      0;  ///< probability of putting the image on a larger canvas first, at a random place
+  Range zoom{1, 4};  ///< the canvas's sides, as multiples of the image's
+  Color fill{};      ///< the colour of the canvas
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, RandomIouCropOptions& options) {
+  visit("overlaps", options.overlaps);
+  visit("scale", options.scale);
+  visit("ratio", options.ratio);
+  visit("zoom_out", options.zoom_out);
+  visit("zoom", options.zoom);
+  visit("fill", options.fill);
+}
+
 /// A random part of the image, resized: the crop of training.
 ///
 /// Errors  std::invalid_argument  a size below 1, or a range that is empty or not positive
@@ -236,6 +259,18 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
 ///         it: ScaleJitter and FixedSizeCrop.
 [[nodiscard]] Crop scale_jitter(ImageSize size, ScaleJitterOptions options = {});
 
+/// SSD's crop: a random part of the image that overlaps the box of an instance as much as a drawn number says and has the middle
+/// of its box in it, stretched to the sample; or the whole image. 40 parts are tried for each overlap that is drawn, and after 100
+/// draws, or where the image has no box with an area, it is the whole image. With `zoom_out` it may lie on a canvas first, on
+/// which instances are smaller. The transform needs Instances with boxes; those of the part may leave out what SSD leaves out with
+/// Instances::middle.
+///
+/// Errors  std::invalid_argument  a size below 1; no overlaps, or one outside [0, 1]; a range that is empty or not positive; a scale
+///                                above 1; a zoom below 1; a probability or a level out of range; in a transform without boxes
+/// Source  Liu et al., SSD: Single Shot MultiBox Detector (ECCV 2016), section 2.2, as torchvision's RandomIoUCrop behind
+///         RandomZoomOut
+[[nodiscard]] Crop random_iou_crop(ImageSize size, RandomIouCropOptions options = {});
+
 /// What a sample shows: `region` of the image, resized into `place` of the sample. What is beside
 /// that is filled.
 struct Placement {
@@ -253,11 +288,12 @@ struct Placement {
 
 /// What `crop` takes from an image of this size; draws from `random` as much as it needs. The same
 /// on every machine: only IEEE +, -, *, / and square roots are used. `part` says which of its parts(),
-/// where it has several.
+/// where it has several. `boxes` are those of the image's instances, for a random_iou_crop.
 ///
 /// Errors  Fault                  the image is smaller than a random_crop without pad_if_needed
 ///         std::invalid_argument  the crop is empty, the image has no pixels, or there is no such part
 [[nodiscard]] Result<Placement> choose_placement(const Crop& crop, int image_width,
-                                                 int image_height, Random& random, int part = 0);
+                                                 int image_height, Random& random, int part = 0,
+                                                 std::span<const Region> boxes = {});
 
 }  // namespace penstock

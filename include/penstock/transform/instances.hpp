@@ -39,6 +39,8 @@ struct Instances {
   /// an instance is removed if this transform leaves less than this fraction of its box's area; of a box that turns, of the
   /// upright box around it
   double min_visible = 0;
+  /// whether an instance is removed if the middle of its box, as it comes in, is outside of the new image
+  bool middle = false;
   /// for each keypoint the one whose place it takes where the image is mirrored, such as [0, 2, 1] of a nose and two eyes; by
   /// default they stay
   std::vector<int> flip_index{};
@@ -55,6 +57,7 @@ void visit_fields(Visitor& visit, Instances& instances) {
   visit("normalized", instances.normalized);
   visit("min_size", instances.min_size);
   visit("min_visible", instances.min_visible);
+  visit.later("middle", instances.middle);
   visit("flip_index", instances.flip_index);
 }
 
