@@ -1,11 +1,11 @@
 """Boxes and keypoints beside torchvision v2's, moved by the same parameters, as a markdown table.
 
-Usage: python bench/instances_peers.py [--images 200] [--seed 1]
+Usage: python bench/instances_peers.py [--images 200] [--crops 20000] [--seed 1]
        pip install penstock torch torchvision numpy
 
 Of images of random sizes with 20 boxes and 20 keypoints each: the largest difference of a coordinate, in pixels, and how many
 were compared. Where a crop draws its place, torchvision gets the one that was drawn (the field `geometry`). Boxes that torchvision
-leaves below a pixel are compared by their absence.
+leaves below a pixel are compared by their absence. Then how large the parts are that SSD's crop draws, and how many boxes they have.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 import torchvision
 from torchvision import tv_tensors
+from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
 import penstock as ps
@@ -72,6 +73,7 @@ def cases() -> Iterator[tuple[str, list[Any], Move]]:
     yield "resize_to, mirrored", [ps.resize_to((320, 480)), 1.0], lambda one, _: F.horizontal_flip(F.resize(one, [320, 480]))
     yield "random_crop", [ps.random_crop(224)], cropped((224, 224))
     yield "random_resized_crop", [ps.random_resized_crop((224, 288))], cropped((224, 288))
+    yield "random_iou_crop", [ps.random_iou_crop((224, 288))], cropped((224, 288))
     yield "flip", [pa.flip(1)], lambda one, _: F.horizontal_flip(one)
     yield "vertical_flip", [pa.vertical_flip(1)], lambda one, _: F.vertical_flip(one)
     for degrees in (7, 30, 90, 200):
@@ -123,9 +125,49 @@ def compare(ours: list[Any], theirs: Move, images: int, seed: int) -> tuple[floa
     return largest, boxes_compared, furthest, points_compared
 
 
+class OneItem:
+    """An image of 320x400 pixels with three boxes, as often as it is asked for."""
+
+    BOXES = np.array([[30, 40, 130, 200], [250, 20, 390, 90], [180, 150, 200, 180]], np.float32)
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __len__(self) -> int:
+        return self.times
+
+    def __getitem__(self, number: int) -> dict[str, np.ndarray]:
+        return {"image": np.zeros((320, 400, 3), np.uint8), "boxes": self.BOXES}
+
+
+def draws_of_iou_crops(zoom_out: float, images: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of each crop, ours and torchvision's: width and height as fractions of the image's, and the boxes in it. [images,3]."""
+    things = ps.Instances("boxes", min_size=0, middle=True)
+    crop = ps.random_iou_crop((320, 400), zoom_out=zoom_out)
+    plan = ps.Dataset(OneItem(images), fields={"image": ("u8", (320, 400, 3)), "boxes": ("f32", (None, 4))}).seed(seed)
+    plan = plan.map(ps.crop_image(crop=crop, geometry="at", instances=things)).map(ps.pad("boxes", to=3, lengths="count")).batch(1)
+    ours = []
+    for step in plan.loader():
+        _, _, width, height = np.asarray(step["at"])[0, :4].tolist()
+        ours.append([width / 400, height / 320, int(np.asarray(step["count"])[0])])
+    torch.manual_seed(seed)
+    zoom, cut = v2.RandomZoomOut(p=zoom_out), v2.RandomIoUCrop()
+    theirs = []
+    for _ in range(images):
+        image = tv_tensors.Image(torch.zeros(1, 320, 400, dtype=torch.uint8))
+        box = tv_tensors.BoundingBoxes(torch.from_numpy(OneItem.BOXES.copy()), format="XYXY", canvas_size=(320, 400))
+        canvas, box = zoom(image, box)
+        part, box = cut(canvas, box)
+        kept = int(((box[:, 2] > box[:, 0]) & (box[:, 3] > box[:, 1])).sum())
+        height, width = part.shape[-2:]
+        theirs.append([width / 400, height / 320, kept])
+    return np.array(ours, float), np.array(theirs, float)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--crops", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     print(f"{options.images} images; torch {torch.__version__}, torchvision {torchvision.__version__}; {platform.machine()}\n")
@@ -134,6 +176,14 @@ def main() -> None:
     for name, ours, theirs in cases():
         largest, boxes, furthest, points = compare(ours, theirs, options.images, options.seed)
         print(f"| {name} | {boxes} | {largest:.6f} | {points} | {furthest:.6f} |")
+    print(f"\n{options.crops} crops of one image with three boxes, means and their standard errors\n")
+    print("| random_iou_crop | Width | Height | Boxes in it |")
+    print("|---|---|---|---|")
+    for zoom_out in (0.0, 1.0):
+        for name, drawn in zip(("ours", "torchvision's"), draws_of_iou_crops(zoom_out, options.crops, options.seed)):
+            error = drawn.std(0) / len(drawn) ** 0.5
+            cells = " | ".join(f"{mean:.4f} ± {one:.4f}" for mean, one in zip(drawn.mean(0), error))
+            print(f"| {name}, zoom_out={zoom_out:g} | {cells} |")
 
 
 if __name__ == "__main__":

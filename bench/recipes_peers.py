@@ -9,9 +9,11 @@ FOLDER has photographs, .jpg, .jpeg or .png. The recipes, without repeated augme
   rand  DeiT's: random crop of 224 (bicubic), flip, rand-m9-mstd0.5-inc1, normalised, erased, mixup or cutmix, targets.
         torchvision's row has its own RandAugment instead.
   dino  2 + 8 views with their colours and blurs, normalised.
+  lsj   torchvision's detection preset, large-scale jitter to 1024, with 10 boxes in each image, in batches of 16.
+  ssd   the same of SSD: distorted colours, zoomed out, cut around a box, resized to 300, which torchvision's model does.
 Each row runs in a process of its own that is held to one core, with its workers; a DataLoader has one worker. Rows take turns, as many
 rounds as asked for. The first batches are not counted. Numbers are images a second of CPU time, of the process and its workers: medians,
-with the lowest and highest. "crop and flip" is Penstock without the rest of the recipe: what the rest costs. "prepared" reads shards of
+with the lowest and highest. "crop and flip" is Penstock without the rest of the recipe, and "resized" the image alone: what the rest costs. "prepared" reads shards of
 `python -m penstock prepare`. A row whose package is not there is left empty.
 """
 
@@ -60,7 +62,21 @@ ROWS = {
         "torchvision-pil": "DINO's own (Pillow), DataLoader",
         "albumentations": "Albumentations, DataLoader",
     },
+    "lsj": {
+        "ceiling": "Penstock, resized",
+        "penstock": "Penstock, files as they are",
+        "torchvision": "torchvision v2 on tensors, DataLoader",
+        "torchvision-pil": "torchvision v2 on Pillow's images, DataLoader",
+    },
+    "ssd": {
+        "ceiling": "Penstock, resized",
+        "penstock": "Penstock, files as they are",
+        "torchvision": "torchvision v2 on tensors, DataLoader",
+        "torchvision-pil": "torchvision v2 on Pillow's images, DataLoader",
+    },
 }
+DETECTION = {"lsj": 1024, "ssd": 300}  # and the size of their samples
+ANNOTATIONS = "annotations.json"
 
 
 def photographs(folder: Path) -> list[str]:
@@ -70,7 +86,42 @@ def photographs(folder: Path) -> list[str]:
     return files
 
 
+def annotate(folder: Path, to: Path) -> None:
+    """Ten boxes in each photograph, of all sizes, in COCO's form."""
+    import random
+
+    from PIL import Image
+
+    draw = random.Random(3)
+    images, annotations = [], []
+    for number, path in enumerate(photographs(folder)):
+        with Image.open(path) as image:
+            width, height = image.size
+        images.append({"id": number, "file_name": str(Path(path).relative_to(folder)), "width": width, "height": height})
+        for _ in range(10):
+            across, down = width * draw.uniform(0.05, 0.5), height * draw.uniform(0.05, 0.5)
+            box = [draw.uniform(0, width - across), draw.uniform(0, height - down), across, down]
+            annotations.append({"id": len(annotations), "image_id": number, "category_id": draw.randrange(1, 91), "bbox": box, "iscrowd": 0})
+    categories = [{"id": number, "name": str(number)} for number in range(1, 91)]
+    to.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+
+
 # ---- Penstock ----
+
+
+def detection(recipe: str, row: str, folder: Path, prepared: Path) -> Iterator[int]:
+    import penstock as ps
+
+    data = ps.coco(prepared.parent / ANNOTATIONS, root=folder, category_ids=True)
+    if row == "ceiling":
+        names = [field.name for field in data.fields if field.name != "image"]
+        size = ps.resize_to(DETECTION[recipe])
+        plan = data.rename(dict.fromkeys(names, "")).shuffle().map(ps.decode_image(crop=size, flip=0.5)).batch(16, remainder="drop")
+    else:
+        plan = ps.recipes.detection_train(data, 16, preset=recipe)
+    with plan.repeat().loader(threads=1) as loader:
+        for step in loader:
+            yield step.global_samples
 
 
 def penstock(recipe: str, row: str, folder: Path, prepared: Path) -> Iterator[int]:
@@ -105,12 +156,12 @@ def penstock(recipe: str, row: str, folder: Path, prepared: Path) -> Iterator[in
 # ---- PyTorch's ----
 
 
-def dataloader(dataset: Any, collate: Callable | None = None) -> Iterator[int]:
+def dataloader(dataset: Any, collate: Callable | None = None, batch: int = BATCH) -> Iterator[int]:
     import torch
 
     torch.set_num_threads(1)
     loader = torch.utils.data.DataLoader(
-        dataset, batch_size=BATCH, shuffle=True, num_workers=1, drop_last=True, persistent_workers=True, collate_fn=collate
+        dataset, batch_size=batch, shuffle=True, num_workers=1, drop_last=True, persistent_workers=True, collate_fn=collate
     )
     while True:
         for images, *_ in loader:
@@ -138,6 +189,56 @@ def opener(pillow: bool) -> Callable[[str], Any]:
     from torchvision.io import ImageReadMode, decode_image, read_file
 
     return lambda path: decode_image(read_file(path), mode=ImageReadMode.RGB)
+
+
+class Detected:
+    """Items of photographs and their boxes, through a transform of both."""
+
+    def __init__(self, annotations: Path, folder: Path, load: Callable[[str], Any], transform: Callable[..., Any]) -> None:
+        content = json.loads(annotations.read_text())
+        self.images, self.folder, self.load, self.transform = content["images"], folder, load, transform
+        self.of_image: dict[int, list[dict[str, Any]]] = {}
+        for one in content["annotations"]:
+            self.of_image.setdefault(one["image_id"], []).append(one)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, number: int) -> tuple[Any, Any]:
+        import torch
+        from torchvision import tv_tensors
+
+        image, ones = self.images[number], self.of_image[number]
+        boxes = torch.tensor([one["bbox"] for one in ones])
+        boxes[:, 2:] += boxes[:, :2]
+        target = {
+            "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(image["height"], image["width"])),
+            "labels": torch.tensor([one["category_id"] for one in ones]),
+        }
+        return self.transform(self.load(str(self.folder / image["file_name"])), target)
+
+
+def torchvision_detection(recipe: str, row: str, folder: Path, prepared: Path) -> Iterator[int]:
+    import torch
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+
+    torch.set_num_threads(1)
+    pillow = row == "torchvision-pil"
+    load, size, fill = opener(pillow), DETECTION[recipe], {tv_tensors.Image: (123, 117, 104), "others": 0}
+    if pillow:
+        fill = (123, 117, 104)
+    steps: list[Any] = []
+    if recipe == "lsj":
+        steps += [v2.ScaleJitter(target_size=(size, size), antialias=True), v2.RandomCrop(size, pad_if_needed=True, fill=fill)]
+        steps += [v2.RandomHorizontalFlip()]
+    else:
+        steps += [v2.RandomPhotometricDistort(), v2.RandomZoomOut(fill=fill), v2.RandomIoUCrop(), v2.RandomHorizontalFlip()]
+        steps += [v2.Resize((size, size), antialias=True)]
+    steps += [*([v2.PILToTensor()] if pillow else []), v2.ToDtype(torch.float32, scale=True), v2.SanitizeBoundingBoxes()]
+    read = load if pillow else lambda path: tv_tensors.Image(load(path))
+    data = Detected(prepared.parent / ANNOTATIONS, folder, read, v2.Compose(steps))
+    yield from dataloader(data, lambda items: (torch.stack([image for image, _ in items]), [target for _, target in items]), batch=16)
 
 
 def torchvision(recipe: str, row: str, files: list[str]) -> Iterator[int]:
@@ -272,6 +373,8 @@ def dali(files: list[str]) -> Iterator[int]:
 
 
 def batches(recipe: str, row: str, folder: Path, prepared: Path) -> Iterator[int]:
+    if recipe in DETECTION:
+        return (detection if row in ("penstock", "ceiling") else torchvision_detection)(recipe, row, folder, prepared)
     if row.startswith(("penstock", "ceiling")):
         return penstock(recipe, row, folder, prepared)
     files = photographs(folder)
@@ -329,6 +432,7 @@ def main() -> None:
         prepared = Path(temporary, "prepared")
         command = [sys.executable, "-m", "penstock", "prepare", str(arguments.folder), str(prepared)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        annotate(arguments.folder, prepared.parent / ANNOTATIONS)
         print(f"{len(photographs(arguments.folder))} photographs, batches of {BATCH}, {arguments.rounds} rounds of {arguments.seconds:g} s")
         for recipe in arguments.only:
             speeds: dict[str, list[float]] = {row: [] for row in ROWS[recipe]}

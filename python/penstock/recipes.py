@@ -23,14 +23,19 @@ from penstock import augment as pa
 from penstock._calls import OF_RECIPES, answering, check_options
 from penstock._penstock import (
     ImageView,
+    Instances,
     RandomErasing,
     augment_image,
     center_crop,
     crop_image,
     decode_image,
     decode_views,
+    pad,
     random_crop,
+    random_iou_crop,
     random_resized_crop,
+    resize_to,
+    scale_jitter,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +56,8 @@ __all__ = [
     "simclr",
     "dino",
     "cifar_train",
+    "detection_train",
+    "detection_eval",
 ]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
@@ -412,7 +419,101 @@ def cifar_train(
     return _finished(images, batch, augment, augment_on_device, mean=mean, std=std, erase=erase, mixing=mixing)
 
 
+@answering(OF_RECIPES)
+def detection_train(
+    data: Dataset,
+    batch: int,
+    *,
+    preset: Literal["lsj", "ssd", "ssdlite"] = "lsj",
+    size: int | None = None,
+    boxes: int = 100,
+    instances: Instances | None = None,
+    filter: Filter = "bilinear",
+    mean: float | Sequence[float] = 0.0,
+    std: float | Sequence[float] = 1.0,
+    dtype: str = "f32",
+    layout: Literal["nchw", "nhwc"] = "nchw",
+    tolerant: bool = False,
+    index: JpegIndex | None = None,
+) -> Dataset:
+    """
+    Images with the boxes of their instances, such as coco's, in a random order; a last batch that is not full is left out.
+
+    `preset`: "lsj", large-scale jitter (size 1024); "ssd", zooms out, SSD's crop and colours (300); "ssdlite", SSD's crop (320); all
+    with a flip. The colours are changed in a fixed order, contrast first, and the channels are not exchanged.
+    `boxes`: the most instances of an image, to which their fields are padded; the field count says how many there are.
+    `instances`: by default the fields boxes, keypoints, labels, area and iscrowd that the data have, with middle for SSD's crop. Give
+    it for other names and formats, and for keypoints with left and right ones.
+    `mean`, `std`: by default levels are from 0 to 1, since torchvision's detection models normalise by themselves.
+    `dtype`, `layout`: as Dataset.transform_on_device has them. `filter`, `tolerant`, `index`: as decode_image takes them.
+
+    Source  torchvision's references/detection, presets.py; Ghiasi et al.: Simple Copy-Paste (CVPR 2021); Liu et al.: SSD (ECCV 2016)
+    """
+    sizes = {"lsj": 1024, "ssd": 300, "ssdlite": 320}
+    if preset not in sizes:
+        raise ValueError(f"detection_train: preset is one of {', '.join(sizes)}, found {preset!r}")
+    side = sizes[preset] if size is None else size
+    fill = _levels(IMAGENET_MEAN)
+    if preset == "lsj":
+        crop = scale_jitter(side, fill=fill)
+    else:
+        crop = random_iou_crop(side, fill=fill, zoom_out=0.5 if preset == "ssd" else 0.0)
+    moved = instances or _instances_of(data, middle=preset != "lsj")
+    images = data.shuffle().map(decode_image(crop=crop, flip=0.5, filter=filter, tolerant=tolerant, index=index, instances=moved))
+    if preset == "ssd":
+        jitters = [pa.contrast((0.5, 1.5)), pa.brightness((0.875, 1.125)), pa.saturation((0.5, 1.5)), pa.hue((-0.05, 0.05))]
+        images = images.map(augment_image([pa.random_apply(0.5, [jitter]) for jitter in jitters]))
+    batches = _padded(images, moved, boxes).batch(batch, remainder="drop")
+    return batches.transform_on_device(mean=mean, std=std, dtype=dtype, layout=layout)
+
+
+@answering(OF_RECIPES)
+def detection_eval(
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 1024,
+    stretch: bool = False,
+    boxes: int = 100,
+    instances: Instances | None = None,
+    filter: Filter = "bilinear",
+    mean: float | Sequence[float] = 0.0,
+    std: float | Sequence[float] = 1.0,
+    dtype: str = "f32",
+    layout: Literal["nchw", "nhwc"] = "nchw",
+    tolerant: bool = False,
+    index: JpegIndex | None = None,
+) -> Dataset:
+    """
+    Each whole image, with its instances, in their order: as large as it fits, in the upper left corner, for "lsj"; or with `stretch`
+    stretched, for "ssd" and "ssdlite".
+
+    The field geometry, i32 [8], says where the image was: x and y of a box in pixels of the file are x * geometry[2] / size and
+    y * geometry[3] / size. The other options are those of detection_train.
+
+    Source  torchvision's references/detection
+    """
+    crop = resize_to(size) if stretch else scale_jitter(size, scale=1, fill=_levels(IMAGENET_MEAN))
+    moved = instances or _instances_of(data, middle=False)
+    images = data.map(
+        decode_image(crop=crop, filter=filter, tolerant=tolerant, index=index, geometry="geometry", instances=moved)
+    )
+    return _padded(images, moved, boxes).batch(batch).transform_on_device(mean=mean, std=std, dtype=dtype, layout=layout)
+
+
 # ---- parts of several ----
+
+
+def _instances_of(data: Dataset, middle: bool) -> Instances:
+    """Those of the fields that coco has."""
+    names = [field.name for field in data.fields]
+    keypoints = "keypoints" if "keypoints" in names else ""
+    return Instances("boxes", keypoints=keypoints, fields=[name for name in ("labels", "area", "iscrowd") if name in names], middle=middle)
+
+
+def _padded(images: Dataset, moved: Instances, boxes: int) -> Dataset:
+    also = [*([moved.keypoints] if moved.keypoints else []), *moved.fields]
+    return images.map(pad(moved.boxes, to=boxes, lengths="count", also=also))
 
 
 def _epoch(data: Dataset, repeats: int) -> Dataset:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import evaluate
 
 import penstock as ps
 
@@ -194,6 +195,67 @@ def test_a_loader_goes_on_from_a_state(tmp_path: Path) -> None:
     again = loader()
     again.load_state_dict(state)
     assert values(again) == rest and len(rest) > 7
+
+
+def boxes_around_the_images(folder: Path) -> dict[int, list[dict[str, Any]]]:
+    """Writes files whose boxes are their whole images; the annotations of each image."""
+    content = write(folder)
+    annotations: dict[int, list[dict[str, Any]]] = {image["id"]: [] for image in content["images"]}
+    for annotation in content["annotations"]:
+        image = next(image for image in content["images"] if image["id"] == annotation["image_id"])
+        annotation["bbox"] = [0, 0, image["width"], image["height"]]
+        annotations[image["id"]].append(annotation)
+    (folder / "annotations" / "instances.json").write_text(json.dumps(content))
+    return annotations
+
+
+@pytest.mark.parametrize("preset", ["lsj", "ssd", "ssdlite"])
+def test_recipes_of_detection_move_the_boxes(tmp_path: Path, preset: Any) -> None:
+    annotations = boxes_around_the_images(tmp_path)
+    data = opened(tmp_path, category_ids=True).seed(5)
+    plan = ps.recipes.detection_train(data, 4, preset=preset, size=48, boxes=MOST)
+    assert evaluate(repr(plan)).to_json() == plan.to_json()
+    fill = np.array([124, 116, 104], np.float32) / 255
+    filled = 0
+    for step in plan.repeat(4).loader(threads=2):
+        images = np.asarray(step["image"])
+        assert images.shape == (4, 3, 48, 48) and images.min() >= 0 and images.max() <= 1
+        for row, id in enumerate(np.asarray(step["image_id"]).tolist()):
+            count = int(np.asarray(step["count"])[row])
+            assert np.asarray(step["labels"])[row, :count].tolist() == [one["category_id"] for one in annotations[id]]
+            assert np.asarray(step["keypoints"]).shape == (4, MOST, 3, 3)
+            if count == 0 or preset == "ssd":  # whose colours are changed, those of the canvas, too
+                continue
+            left, top, right, bottom = np.asarray(step["boxes"])[row, 0]
+            outside = np.ones((48, 48), bool)
+            outside[int(np.floor(top)) : int(np.ceil(bottom)), int(np.floor(left)) : int(np.ceil(right))] = False
+            filled += int(outside.sum())
+            assert np.abs(images[row].transpose(1, 2, 0)[outside] - fill).max(initial=0) < 1e-6
+    assert (filled > 0) == (preset == "lsj")
+
+
+@pytest.mark.parametrize("stretch", [False, True])
+def test_boxes_of_an_evaluation_can_be_led_back(tmp_path: Path, stretch: bool) -> None:
+    annotations = boxes_around_the_images(tmp_path)
+    plan = ps.recipes.detection_eval(opened(tmp_path), 5, size=48, stretch=stretch, boxes=MOST)
+    assert evaluate(repr(plan)).to_json() == plan.to_json()
+    ids = []
+    for step in plan.loader():
+        for row, id in enumerate(np.asarray(step["image_id"]).tolist()):
+            ids.append(id)
+            assert int(np.asarray(step["count"])[row]) == len(annotations[id])
+            _, _, width, height = np.asarray(step["geometry"])[row, :4]
+            for box in np.asarray(step["boxes"])[row, : len(annotations[id])]:
+                assert box * [width, height, width, height] / 48 == pytest.approx([0, 0, *annotations[id][0]["bbox"][2:]], abs=1)
+    assert ids == sorted(annotations)
+
+
+def test_a_recipe_of_detection_says_what_its_presets_are(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(ValueError, match="preset is one of lsj, ssd, ssdlite, found 'yolo'"):
+        ps.recipes.detection_train(opened(tmp_path), 4, preset="yolo")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no field 'boxes'|'boxes'"):
+        ps.recipes.detection_train(ps.synthetic_images(8), 4)
 
 
 def test_a_damaged_annotation_is_a_fault_of_its_image(tmp_path: Path) -> None:

@@ -163,11 +163,8 @@ namespace {
 class FieldsOfImages {
  public:
   explicit FieldsOfImages(const Source& source) {
-    const auto description = source.description();
     for (ImageFields& fields : source.image_fields())
-      all_.push_back({.fields = std::move(fields),
-                      .owner = description ? description->name : "the source",
-                      .is_source = true});
+      all_.push_back({.fields = std::move(fields), .mover = {}});
   }
 
   /// `caller` moves an image: of `present`, all that belongs to it has to move, in the form that it has.
@@ -186,7 +183,7 @@ class FieldsOfImages {
     moved.image = move.made;
     moved.format = BoxFormat::xyxy;
     moved.normalized = false;
-    all_.push_back({.fields = std::move(moved), .owner = caller, .is_source = false});
+    all_.push_back({.fields = std::move(moved), .mover = caller});
   }
 
   /// A transform makes something else of a field.
@@ -201,8 +198,8 @@ class FieldsOfImages {
  private:
   struct Belonging {
     ImageFields fields;
-    std::string owner;  // the source, or the transform that has moved them
-    bool is_source;
+    std::string
+        mover;  // the transform that has moved them last; "": they are as the source gives them
   };
 
   static bool has(std::span<const std::string> names, const std::string& name) {
@@ -222,30 +219,30 @@ class FieldsOfImages {
       if (first.empty()) first = field;
     }
     if (left.empty()) return;
-    if (one.is_source)
+    if (one.mover.empty())
       throw std::invalid_argument(fmt::format(
-          "{} moves the pixels of '{}', and not {}, which {} gives for them: name the fields that "
-          "you need in the option instances, and leave the others out before, as by rename() of "
-          "'{}' to ''",
-          caller, takes.image, left, one.owner, first));
+          "{} moves the pixels of '{}', and not {}, which belong to them: name the fields that you "
+          "need in the option instances, and leave the others out before, as by rename() of '{}' "
+          "to "
+          "''",
+          caller, takes.image, left, first));
     throw std::invalid_argument(fmt::format(
         "{} moves the pixels of '{}', and not {}, which {} moves with them: name it there as well, "
         "or leave out what moves pixels",
-        caller, takes.image, left, one.owner));
+        caller, takes.image, left, one.mover));
   }
 
   static void require_form(const std::string& caller, const ImageFields& takes,
                            const Belonging& one, std::span<const FieldSpec> present) {
     const auto refuse = [&](const std::string& field) {
-      if (!one.is_source)
+      if (!one.mover.empty())
         throw std::invalid_argument(fmt::format(
             "{}: {} has moved '{}' already, so it is in pixels, and a box is left, top, right, "
             "bottom: leave format and normalized out here",
-            caller, one.owner, field));
+            caller, one.mover, field));
       throw std::invalid_argument(fmt::format(
-          "{}: {} gives '{}' {}: instances needs format = {} and normalized = {}", caller,
-          one.owner, field,
-          one.fields.normalized ? "as fractions of the image's size" : "in pixels",
+          "{}: the source gives '{}' {}: instances needs format = {} and normalized = {}", caller,
+          field, one.fields.normalized ? "as fractions of the image's size" : "in pixels",
           EnumNames<BoxFormat>::kNames[static_cast<std::size_t>(one.fields.format)].second,
           one.fields.normalized));
     };

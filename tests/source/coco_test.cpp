@@ -507,13 +507,13 @@ TEST_F(Coco, APlanDoesNotLeaveItsBoxesBehind) {
   EXPECT_THAT([&] { (void)decoded({}); },
               ThrowsMessage<std::invalid_argument>(
                   HasSubstr("decode_image moves the pixels of 'image', and not 'boxes', 'labels', "
-                            "which coco gives for them")));
+                            "which belong to them")));
   EXPECT_THAT(
       [&] {
         (void)decoded(Instances{.boxes = "boxes", .fields = {"labels"}, .format = BoxFormat::xywh});
       },
       ThrowsMessage<std::invalid_argument>(
-          HasSubstr("coco gives 'boxes' in pixels: instances needs format = xyxy")));
+          HasSubstr("the source gives 'boxes' in pixels: instances needs format = xyxy")));
   (void)decoded(Instances{.boxes = "boxes", .fields = {"labels"}});
 }
 

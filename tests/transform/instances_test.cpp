@@ -656,7 +656,7 @@ TEST(Instances, OfASourceAreNotLeftBehind) {
   (void)plan.map(decoded(of_annotated()));
   refuses_plan([&] { return plan.map(decoded()); },
                {"decode_image moves the pixels of 'image', and not 'boxes', 'points', 'labels', "
-                "which the source gives for them",
+                "which belong to them",
                 "option instances", "rename() of 'boxes' to ''"});
   Instances some = of_annotated();
   some.fields = {};
