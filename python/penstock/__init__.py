@@ -128,6 +128,7 @@ from penstock._penstock import (
     tfrecord,
     token_files,
     webdataset,
+    yolo,
     zip,
 )
 from penstock._progress import Progress, set_progress
@@ -161,6 +162,7 @@ __all__ = [
     "images",
     "images_from",
     "coco",
+    "yolo",
     "files",
     "image_folder",
     "webdataset",
