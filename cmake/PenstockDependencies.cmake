@@ -37,6 +37,15 @@ penstock_find_chosen(PENSTOCK_TABLES "Snappy;Zstd" PENSTOCK_TABLE_LIBRARIES)
 list(JOIN PENSTOCK_TABLE_LIBRARIES ", " codecs)
 message(STATUS "penstock: Parquet files are decompressed with Gzip, ${codecs}")
 
+# Reads the data.yaml of YOLO's data sets.
+set(PENSTOCK_HAVE_YAML OFF)
+if(PENSTOCK_YAML)
+  find_package(YamlCpp)
+  if(YamlCpp_FOUND)
+    set(PENSTOCK_HAVE_YAML ON)
+  endif()
+endif()
+
 # Transports between processes, each optional.
 if(PENSTOCK_MPI)
   find_package(MPI COMPONENTS C)

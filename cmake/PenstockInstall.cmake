@@ -50,5 +50,6 @@ if(NOT PENSTOCK_SHARED) # CMake has no find modules of its own for these
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindWebP.cmake ${CMAKE_CURRENT_LIST_DIR}/FindGloo.cmake
                 ${CMAKE_CURRENT_LIST_DIR}/FindHEIF.cmake ${CMAKE_CURRENT_LIST_DIR}/FindJPEG_XL.cmake
                 ${CMAKE_CURRENT_LIST_DIR}/FindSnappy.cmake ${CMAKE_CURRENT_LIST_DIR}/FindZstd.cmake
+                ${CMAKE_CURRENT_LIST_DIR}/FindYamlCpp.cmake
           DESTINATION ${PENSTOCK_CMAKE_DIR})
 endif()

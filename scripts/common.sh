@@ -10,6 +10,8 @@ export CUDAARCHS=${CUDAARCHS:-75}
 image_packages=(libgif-dev libtiff-dev libheif-dev libjxl-dev)
 # Libraries for codecs of Parquet files.
 table_packages=(libsnappy-dev libzstd-dev)
+# A library for the data.yaml of YOLO's data sets.
+annotation_packages=(libyaml-cpp-dev)
 
 # The head comment of a script is its help.
 usage() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$script"; }

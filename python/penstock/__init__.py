@@ -129,6 +129,7 @@ from penstock._penstock import (
     tfrecord,
     token_files,
     webdataset,
+    yolo,
     zip,
 )
 from penstock._progress import Progress, set_progress
@@ -162,6 +163,7 @@ __all__ = [
     "images",
     "images_from",
     "coco",
+    "yolo",
     "files",
     "image_folder",
     "webdataset",

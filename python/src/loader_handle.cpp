@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,29 @@ struct RunningLoaders {
 RunningLoaders& running_loaders() {
   static auto* const all = new RunningLoaders;
   return *all;
+}
+
+// Threads on which loaders end, by fork_generation(); until stop_all_loaders() waits for them. Never destroyed either.
+struct EndingLoaders {
+  std::mutex mutex;
+  std::vector<std::pair<int, std::thread>> threads;
+};
+EndingLoaders& ending_loaders() {
+  static auto* const all = new EndingLoaders;
+  return *all;
+}
+
+// A loader that a function drops which one of its own threads calls, itself or by Python's collector, would wait there for
+// that thread's end.
+void end_elsewhere(std::shared_ptr<RunningLoader> loader) noexcept {
+  auto* const last = new std::shared_ptr<RunningLoader>(std::move(loader));
+  try {
+    EndingLoaders& all = ending_loaders();
+    const std::lock_guard lock(all.mutex);
+    all.threads.emplace_back(fork_generation(), std::thread([last] { delete last; }));
+  } catch (const std::exception&) {
+    // There is no thread for it: the loader is kept.
+  }
 }
 
 using Turn = std::unique_lock<std::timed_mutex>;
@@ -131,6 +155,11 @@ LoaderHandle::~LoaderHandle() {
     (void)new std::shared_ptr<RunningLoader>(std::move(loader_));
     return;
   }
+  if (CallOfPython::is_on_this_thread()) {
+    wanted_.reset();
+    end_elsewhere(std::move(loader_));
+    return;
+  }
   const ReleasedGil released;  // this may turn out to be the last one
   wanted_.reset();
   loader_.reset();
@@ -159,6 +188,11 @@ void stop_all_loaders() {
   without_gil([&] {
     for (const auto& loader : running) loader->stop();
     running.clear();
+    EndingLoaders& ending = ending_loaders();
+    const std::lock_guard lock(ending.mutex);
+    for (auto& [generation, thread] : ending.threads)
+      if (generation == fork_generation()) thread.join();
+    std::erase_if(ending.threads, [](const auto& one) { return one.first == fork_generation(); });
     return 0;
   });
   release_kept();

@@ -75,6 +75,21 @@ void release_kept();
 /// may be dropped on any thread.
 [[nodiscard]] std::shared_ptr<const void> keep_memory(nb::object object);
 
+/// Marks this thread, for as long as it lives, as one on which the library calls Python. Python may begin a collection there, and
+/// what it drops must not wait for the library's threads, of which this one is one.
+class CallOfPython {
+ public:
+  CallOfPython() noexcept { ++depth; }
+  ~CallOfPython() { --depth; }
+  CallOfPython(const CallOfPython&) = delete;
+  CallOfPython& operator=(const CallOfPython&) = delete;
+
+  [[nodiscard]] static bool is_on_this_thread() noexcept { return depth > 0; }
+
+ private:
+  static inline thread_local int depth = 0;
+};
+
 /// What calls of a Python function cost: relaxed counters, for any number of threads.
 class CallTimes {
  public:
@@ -116,6 +131,7 @@ class TimedGil {
   TimedGil& operator=(const TimedGil&) = delete;
 
  private:
+  CallOfPython call_;
   CallTimes& times_;
   std::uint64_t calls_;
   std::int64_t begin_ns_ = now_ns();

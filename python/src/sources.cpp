@@ -388,6 +388,10 @@ no `classes`, the classes are these, in their order. A plan in JSON has all path
       calls::source_coco().with(
           R"(    # A box, label, area and iscrowd for each object, as arrays of one image's length
     ps.coco("annotations/instances_train2017.json", root="train2017"))"));
+  def(module, calls::source_yolo().with(
+                  R"(    # Boxes are fractions: cx, cy, w, h; decode_image() makes pixels of them
+    stored = ps.Instances("boxes", fields=["labels"], format="cxcywh", normalized=True)
+    ps.yolo("coco8/data.yaml", split="val").map(ps.decode_image(crop=ps.letterbox(640), instances=stored)))"));
   def(module, calls::source_webdataset());
   def(module, calls::source_tfrecord());
   def(module, calls::source_parquet());

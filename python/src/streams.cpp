@@ -90,6 +90,7 @@ Dataset generate(std::vector<FieldSpec> fields, const Records& iterated, std::st
   const auto iterator = std::make_shared<Kept>(std::move(iterable));
   (void)numpy();
   auto next = [fields, iterator](RecordWriter& writer) {
+    const CallOfPython call;
     const nb::gil_scoped_acquire gil;
     try {
       const nb::object records = object_of(iterator);

@@ -356,6 +356,79 @@ assert threading.active_count() == 1 and len(os.listdir("/proc/self/task")) < 8
     )
 
 
+DROPPED = """
+import gc, sys, threading
+import numpy as np
+import penstock as ps
+
+kind, by_collector = sys.argv[1], sys.argv[2] == "collector"
+last = []
+wait = threading.Event()
+
+def drop():
+    if threading.current_thread() is threading.main_thread() or not last:
+        return
+    wait.wait(30)
+    last.clear()
+    if by_collector:
+        gc.collect()
+
+class Items:
+    def __len__(self):
+        return 1000
+    def __getitem__(self, number):
+        if number == 20:
+            drop()
+        return {"x": np.float32(number)}
+
+def turned(x):
+    if x == 20:
+        drop()
+    return {"x": x}
+
+def records():
+    for number in range(1000):
+        if number == 20:
+            drop()
+        yield {"x": np.float32(number)}
+
+def plan():
+    fields = {"x": ("f32", ())}
+    if kind == "items":
+        return ps.Dataset(Items())
+    if kind == "map":
+        return ps.memory({"x": np.arange(1000, dtype=np.float32)}).map(turned, inputs=["x"], outputs=fields)
+    return ps.generator(fields, records())
+
+class Cycle:
+    pass
+
+gc.disable()
+for _ in range(3):
+    wait.clear()
+    loader = plan().batch(2).loader(threads=2)
+    if by_collector:
+        cycle = Cycle()
+        cycle.itself, cycle.loader = cycle, loader
+        last.append(cycle)
+        del cycle
+    else:
+        last.append(loader)
+    del loader
+    next(last[0].loader if by_collector else last[0])
+    wait.set()
+    while last:
+        threading.Event().wait(0.01)
+print("ends")
+"""
+
+
+@pytest.mark.parametrize("by", ["reference", "collector"])
+@pytest.mark.parametrize("kind", ["items", "map", "generator"])
+def test_a_loader_may_be_dropped_on_a_thread_of_its_own(kind, by):
+    assert run_python(DROPPED, kind, by).stdout == "ends\n"
+
+
 def test_a_raising_function_leaks_nothing():
     run_python(
         START

@@ -345,6 +345,9 @@ Dataset images_from(const std::filesystem::path& table, ImagesFromOptions option
 Dataset coco(const std::filesystem::path& annotations, CocoOptions options) {
   return Dataset(source::coco(annotations, std::move(options)));
 }
+Dataset yolo(const std::filesystem::path& data, YoloOptions options) {
+  return Dataset(source::yolo(data, std::move(options)));
+}
 Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   return Dataset(source::webdataset(shards, std::move(options)));
 }

@@ -92,6 +92,18 @@ void visit_fields(Visitor& visit, CocoArguments& all) {
 }
 SourcePtr make(CocoArguments all) { return coco(all.annotations, std::move(all.options)); }
 
+struct YoloArguments {
+  static constexpr const char* kName = "yolo";
+  std::string data;
+  YoloOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, YoloArguments& all) {
+  visit.required("data", all.data);
+  visit_fields(visit, all.options);
+}
+SourcePtr make(YoloArguments all) { return yolo(all.data, std::move(all.options)); }
+
 struct WebDatasetArguments {
   static constexpr const char* kName = "webdataset";
   std::vector<std::string> shards;
@@ -261,6 +273,10 @@ Description describe_coco(const std::filesystem::path& annotations, const CocoOp
   return made;
 }
 
+Description describe_yolo(const std::filesystem::path& data, const YoloOptions& options) {
+  return core::describe_call(YoloArguments{absolute(data.string()), options});
+}
+
 Description describe_webdataset(const ShardPaths& shards, const WebDatasetOptions& options) {
   return core::describe_call(WebDatasetArguments{all_absolute(shards.as_given()), options});
 }
@@ -312,9 +328,9 @@ Description describe_zip(const std::vector<Description>& parts) {
 
 std::map<std::string, MakeSource> makers_of_sources() {
   return makers_of<ImageFolderArguments, FilesArguments, ImagesFromArguments, CocoArguments,
-                   WebDatasetArguments, TfRecordArguments, ParquetArguments, ArrowArguments,
-                   MdsArguments, ArraysArguments, TokenFilesArguments, MegatronArguments,
-                   NumbersArguments>();
+                   YoloArguments, WebDatasetArguments, TfRecordArguments, ParquetArguments,
+                   ArrowArguments, MdsArguments, ArraysArguments, TokenFilesArguments,
+                   MegatronArguments, NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

@@ -29,6 +29,8 @@ namespace penstock::source {
                                                const ImagesFromOptions& options);
 [[nodiscard]] Description describe_coco(const std::filesystem::path& annotations,
                                         const CocoOptions& options);
+[[nodiscard]] Description describe_yolo(const std::filesystem::path& data,
+                                        const YoloOptions& options);
 [[nodiscard]] Description describe_webdataset(const ShardPaths& shards,
                                               const WebDatasetOptions& options);
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,

@@ -1,4 +1,5 @@
-// COCO annotation files: refused by an Error, or as columns that fit each other and have what a JSON parser finds.
+// COCO annotation files: refused by an Error, or as columns that fit each other and have what a JSON parser finds. The same bytes
+// are label files of YOLO's: a fault, or instances that are within the image.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/source/coco/coco_file.hpp"
+#include "src/source/yolo/label_file.hpp"
 
 namespace {
 
@@ -40,10 +42,27 @@ void check(const CocoFile& file) {
     require(fault.image < images && !fault.reason.empty());
 }
 
+void check_labels(std::string_view text, const penstock::source::YoloForm& form) {
+  const auto read = penstock::source::parse_yolo_labels(text, form);
+  if (!read) {
+    require(read.fault().reason.starts_with("line "));
+    return;
+  }
+  const std::size_t instances = read->labels.size();
+  require(read->boxes.size() == 4 * instances &&
+          read->keypoints.size() == 3 * form.keypoints * instances);
+  for (const std::int64_t label : read->labels)
+    require(label >= 0 && (form.classes == 0 || static_cast<std::size_t>(label) < form.classes));
+  for (const float number : read->boxes) require(number >= -0.011F && number <= 1.011F);
+  for (const float number : read->keypoints) require(number >= -0.011F && number <= 2);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  check_labels(text, {});
+  check_labels(text, {.classes = 3, .keypoints = 2});
   try {
     const CocoFile file = penstock::source::parse_coco(text, "annotations");
     check(file);

@@ -405,7 +405,7 @@ void write_mds(const std::filesystem::path& folder) {
         test::mds_shard(layouts[i], {rows[i], rows[i], rows[i]}) + static_cast<char>(i) + '\2');
 }
 
-// Of COCO's form: boxes, keypoints, crowds with RLE, and nothing.
+// Of COCO's form: boxes, keypoints, crowds with RLE, and nothing. Of YOLO's: boxes and polygons, and keypoints.
 void write_annotations(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   const std::string images =
@@ -424,6 +424,10 @@ void write_annotations(const std::filesystem::path& folder) {
              "bbox": [0, 0, 0, 0], "iscrowd": 1, "image_id": 3, "category_id": 1, "id": 4}], )" +
           categories + ", " + images + "}");
   write_text(folder / "none.json", "{" + images + "}");
+  write_text(folder / "boxes.txt",
+             "\xef\xbb\xbf"
+             "2 0.5 0.25 0.125 1\r\n\n0 0.1 0.1 0.9 0.1 0.9 0.9\n");
+  write_text(folder / "keypoints.txt", "1 .5 .5 1 1 .1 .2 2 0 0 0\n0 .5 .5 1 1 -0.001 .2 .3 .4\n");
 }
 
 }  // namespace

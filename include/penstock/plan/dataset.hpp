@@ -385,6 +385,7 @@ class Dataset {
 [[nodiscard]] Dataset images_from(const std::filesystem::path& table,
                                   ImagesFromOptions options = {});
 [[nodiscard]] Dataset coco(const std::filesystem::path& annotations, CocoOptions options = {});
+[[nodiscard]] Dataset yolo(const std::filesystem::path& data, YoloOptions options = {});
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 [[nodiscard]] Dataset parquet(const ShardPaths& files, ParquetOptions options = {});

@@ -22,7 +22,7 @@
 namespace PENSTOCK_EXPORT penstock {
 
 /// Which names stand for which sources, transforms and functions when a plan is read. A value; a
-/// new one contains the library's own: image_folder, files, images_from, coco, webdataset, tfrecord, parquet, arrow,
+/// new one contains the library's own: image_folder, files, images_from, coco, yolo, webdataset, tfrecord, parquet, arrow,
 /// mds, arrays, numbers and zip; decode_image.
 ///
 ///   Registry registry;

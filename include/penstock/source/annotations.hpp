@@ -1,9 +1,11 @@
 // source/annotations: images with what a file says of the instances in them, such as boxes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <penstock/core/export.hpp>
 #include <penstock/source/source.hpp>
@@ -76,6 +78,66 @@ namespace source {
 /// Faults  as image_folder(); an annotation whose bbox is not four finite numbers, or has a negative width or height; one whose
 ///         area or iscrowd is not a number; one with another number of keypoints than its file's categories
 [[nodiscard]] SourcePtr coco(const std::filesystem::path& annotations, CocoOptions options = {});
+
+}  // namespace source
+
+/// For source::yolo().
+struct YoloOptions {
+  std::string split = "train";  ///< which images of a data.yaml: train, val or test
+  /// names of the classes, where there is no data.yaml; without them the classes have no names, and any number is a class
+  std::vector<std::string> classes{};
+  /// how many keypoints each instance has, where there is no data.yaml
+  std::size_t keypoints = 0;
+  std::string field = "image";  ///< the name of the field with a file's bytes
+  /// a larger image or label file is a fault, so that one record cannot take all memory
+  std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, YoloOptions& options) {
+  visit("split", options.split);
+  visit("classes", options.classes);
+  visit("keypoints", options.keypoints);
+  visit("field", options.field);
+  visit("max_file_bytes", options.max_file_bytes);
+}
+
+namespace source {
+
+/// Images and the instances in them, of a local data set in the form of YOLO (Ultralytics): `data` is its data.yaml, a folder of
+/// images, or a .txt file that lists images.
+///
+/// Of a data.yaml these keys count: train, val (or validation) and test, each a folder, a .txt file or a list of such; path, the
+/// folder that they are below, relative to that of the file; names, a list or a map from the numbers 0, 1, ...; nc; kpt_shape. A
+/// place that is not there is looked for without the ../ that it begins with, as Roboflow's exports need. Folders are searched
+/// with all folders below them; a line ./a.jpg of a list is relative to the folder of the list, another relative one to the
+/// current folder. The images are in the order of the places, those of a folder in the order of their paths' bytes, those of a
+/// list in its order.
+///
+/// The label file of an image is its path with the last folder "images" made "labels" and the ending made .txt; where there is
+/// no such folder, it is beside the image. An image without one, or with an empty one, has no instances. Each line is one:
+/// class cx cy w h, or class x1 y1 x2 y2 x3 y3 ... for a polygon or a box that is turned, of which the upright box around
+/// its corners is read; with k keypoints class cx cy w h and 2 or 3 numbers for each. All are fractions of the image's width
+/// and height, and may be up to 0.01 below 0 or above 1, as in Ultralytics. The visibility of a keypoint of two numbers is 0 where one
+/// is below 0, and else 1, as there. A line with the same box, class and keypoints as an earlier one is left out.
+///
+/// Opening lists the images and asks for the sizes of their label files; these are read with their images. Those that are
+/// missing are counted in Loader::notices(). A record's key is the image's path relative to the folder that all have in common. The
+/// fingerprint covers these paths, the sizes of the label files, the names and the number of keypoints, but not what is in the files. A plan
+/// in JSON has the path of `data`. A data.yaml needs a build with yaml-cpp.
+///
+/// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4] (the middle, width and height), labels i64 [?]; with k
+///         keypoints, keypoints f32 [?,k,3] (x, y and visibility).
+/// Units   boxes and keypoints in fractions of the image's width and height. In memory as files(), and a bit for each image
+/// Errors  std::invalid_argument  no path, or one that is not local; a split that is none of the three; a split without a data.yaml,
+///                                classes or keypoints with one; more than 10,000 keypoints; max_file_bytes = 0; a field's name
+///                                that is empty, "label" or that of another field
+///         Error                  the data.yaml or a list cannot be read; the data.yaml is not of this form, or this build has no
+///                                yaml-cpp; a place is not there, or has no image; `data` is a folder with a data.yaml; none of
+///                                the first 100 images is there; no image has a label file
+/// Faults  as image_folder(); of a line: another number of numbers than these; one that is not finite; a class that is no integer
+///         or none of the names; a fraction outside of 0 to 1, a negative width or height; a visibility outside of 0 to 2
+[[nodiscard]] SourcePtr yolo(const std::filesystem::path& data, YoloOptions options = {});
 
 }  // namespace source
 

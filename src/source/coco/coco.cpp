@@ -25,6 +25,7 @@
 #include "src/source/coco/coco_file.hpp"
 #include "src/source/coco/kept_coco.hpp"
 #include "src/source/described.hpp"
+#include "src/source/folder/some_files.hpp"
 #include "src/source/renamed.hpp"
 #include "src/source/zip.hpp"
 #include "src/storage/storage.hpp"
@@ -236,15 +237,11 @@ std::string folder_of_images(const std::string& annotations, const std::string& 
   return {};
 }
 
-// Files are looked at by nothing else before they are read: a root that is another one shows here.
 void require_some_images(const Source& files, const std::string& root,
                          const std::string& annotations, const std::string& first_name) {
-  constexpr std::uint64_t kLookedAt = 100;
+  const std::uint64_t count = source::count_if_none_is_there(files);
+  if (count == 0) return;
   const std::string first = files.location(0);
-  if (storage::is_object_url(first)) return;
-  std::error_code error;
-  for (std::uint64_t number = 0; number < std::min(kLookedAt, files.size()); ++number)
-    if (std::filesystem::exists(files.location(number), error)) return;
   std::string hint = "pass root, the folder that they are relative to";
   if (!storage::is_object_url(annotations) && !first_name.starts_with('/'))
     if (const std::string folder = folder_of_images(annotations, first_name); !folder.empty())
@@ -253,7 +250,7 @@ void require_some_images(const Source& files, const std::string& root,
   throw Error(fmt::format(
       "coco: none of the first {} images of {} is there: looked for {} first; they are below root, "
       "here {}; {}",
-      std::min(kLookedAt, files.size()), core::printable(annotations, kShownOfCocoPath),
+      count, core::printable(annotations, kShownOfCocoPath),
       core::printable(first, kShownOfCocoPath), core::printable(root, kShownOfCocoPath), hint));
 }
 

@@ -29,6 +29,7 @@
 #include "src/source/folder/form_of_tables.hpp"
 #include "src/source/folder/label_texts.hpp"
 #include "src/source/folder/listing.hpp"
+#include "src/source/folder/some_files.hpp"
 #include "src/source/shards/shard_names.hpp"
 #include "src/source/tables/table_row.hpp"
 #include "src/source/zip.hpp"
@@ -240,16 +241,12 @@ void set_labels(TableKeys& keys, const ImagesFromOptions& options, FilesOptions&
   files.classes = are_numbers ? options.classes : std::move(read.class_names);
 }
 
-// Files are looked at by nothing else before they are read: that all are missing shows here.
 void require_some(const Source& files, const std::string& root, const TableKeys& keys,
                   const ImagesFromOptions& options) {
-  constexpr std::uint64_t kLookedAt = 100;
+  const std::uint64_t count = source::count_if_none_is_there(files);
+  if (count == 0) return;
   const std::string first = files.location(0);
-  if (storage::is_object_url(first)) return;
-  const std::uint64_t count = std::min(kLookedAt, files.size());
   std::error_code error;
-  for (std::uint64_t number = 0; number < count; ++number)
-    if (std::filesystem::exists(files.location(number), error)) return;
   std::string hint;
   for (const std::string& ending : ImageFolderOptions{}.extensions)
     if (hint.empty() && std::filesystem::exists(first + ending, error))

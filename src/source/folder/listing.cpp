@@ -297,8 +297,7 @@ class FileLister {
     for (const LeftOut::Example& example : left_out_.examples)
       if (const auto found = describe_no_image(example.path.substr(example.path.rfind('/') + 1)))
         return message + fmt::format("; {} is {}", core::printable(example.path), *found);
-    return message +
-           "; check the path, name the endings in the option extensions, or set the option sniff";
+    return message + "; " + options_.hint;
   }
 
   std::string describe_both_layouts(const FileList& list) const {

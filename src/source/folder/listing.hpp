@@ -27,6 +27,9 @@ struct ListOptions {
   std::filesystem::path cache{};  ///< by default storage::default_cache()
   /// how long a folder must not have changed for its times to be trusted; by default as its file system asks
   std::optional<std::chrono::nanoseconds> settled_after{};
+  /// what to do where there is no image but are other files
+  std::string hint =
+      "check the path, name the endings in the option extensions, or set the option sniff";
 };
 
 /// Lists every image file below `root`, a folder or s3://bucket/prefix; or takes the listing that is kept of the folder, where no
