@@ -330,6 +330,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     parquet.write_table(pa.table({"image": [{"bytes": image, "path": "a.jpg"}] * 3, "objects": [objects] * 3}), tmp_path / "train.parquet")
     for part in ("images", "labels"):
         (tmp_path / "yolo" / part).mkdir(parents=True)
+    (tmp_path / "yolo" / "data.yaml").write_text("train: images\nval: images\nnames: [a, b, c]\n")
     for number in range(3):
         (tmp_path / "yolo" / "images" / f"{number}.jpg").write_bytes(image)
     (tmp_path / "yolo" / "labels" / "0.txt").write_text("2 0.5 0.5 0.5 0.25\n0 0.25 0.25 0.5 0.5\n")
