@@ -335,7 +335,6 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
         (tmp_path / "yolo" / "images" / f"{number}.jpg").write_bytes(image)
     (tmp_path / "yolo" / "labels" / "0.txt").write_text("2 0.5 0.5 0.5 0.25\n0 0.25 0.25 0.5 0.5\n")
     (tmp_path / "yolo" / "labels" / "1.txt").write_text("")
-    (tmp_path / "yolo" / "data.yaml").write_text("train: images\nval: images\nnames: [cat, dog, cow]\n")
 
     monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[2] / "docs" / "detection.md").read_text()

@@ -502,7 +502,7 @@ TEST_F(Yolo, APlanDecodesItsBoxesAsTheyAre) {
     EXPECT_THAT([&] { load(instances); }, ThrowsMessage<std::invalid_argument>(HasSubstr(part)));
   };
   const std::string needed =
-      "yolo has 'boxes' as fractions of image: instances needs format = cxcywh "
+      "the source gives 'boxes' as fractions of the image's size: instances needs format = cxcywh "
       "and normalized = true";
   expect_refusal({.boxes = "boxes", .fields = {"labels"}}, needed);
   expect_refusal({.boxes = "boxes", .fields = {"labels"}, .format = BoxFormat::cxcywh}, needed);
