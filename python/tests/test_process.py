@@ -366,7 +366,7 @@ last = []
 wait = threading.Event()
 
 def drop():
-    if threading.current_thread() is threading.main_thread() or not last:
+    if threading.current_thread() is threading.main_thread():
         return
     wait.wait(30)
     last.clear()
@@ -377,18 +377,18 @@ class Items:
     def __len__(self):
         return 1000
     def __getitem__(self, number):
-        if number == 20:
+        if number == 2:
             drop()
         return {"x": np.float32(number)}
 
 def turned(x):
-    if x == 20:
+    if x == 2:
         drop()
     return {"x": x}
 
 def records():
     for number in range(1000):
-        if number == 20:
+        if number == 2:
             drop()
         yield {"x": np.float32(number)}
 
