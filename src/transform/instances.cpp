@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "src/transform/crops.hpp"
 #include "src/transform/find_field.hpp"
 
 namespace penstock::transform {
