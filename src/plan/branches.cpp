@@ -223,8 +223,7 @@ class FieldsOfImages {
       throw std::invalid_argument(fmt::format(
           "{} moves the pixels of '{}', and not {}, which belong to them: name the fields that you "
           "need in the option instances, and leave the others out before, as by rename() of '{}' "
-          "to "
-          "''",
+          "to ''",
           caller, takes.image, left, first));
     throw std::invalid_argument(fmt::format(
         "{} moves the pixels of '{}', and not {}, which {} moves with them: name it there as well, "

@@ -124,11 +124,11 @@ class AugmentImage final : public Transform {
     const bool moves = std::ranges::any_of(options_.operations, [](const Augmentation& operation) {
       return operation.operation().moves;
     });
-    if (!moves && instances_.empty()) return ImageMove{};
     ImageMove move{.takes = {.image = options_.field, .fields = options_.masks},
                    .made = options_.field};
     instances_.describe(move.takes);
-    return move;
+    const bool stay = move.takes.format == BoxFormat::xyxy && !move.takes.normalized;
+    return moves || !stay ? move : ImageMove{};
   }
   [[nodiscard]] Description description() const override { return transform::describe(options_); }
 

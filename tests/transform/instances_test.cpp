@@ -865,6 +865,17 @@ TEST(Instances, AndMasksAreNotLeftBehind) {
             .transform_on_device({.flip = 0.5});
       },
       "transform_on_device");
+  // So may instances be named again.
+  const Dataset all(
+      std::make_shared<OfFields>(std::vector<FieldSpec>{{"image", DType::u8, {80, 100, 3}},
+                                                        {"mask", DType::u8, {80, 100}},
+                                                        {"boxes", DType::f32, {kDynamic, 4}},
+                                                        {"labels", DType::i64, {kDynamic}}}));
+  const Dataset both = all.map(
+      crop_image({.crop = resize_to(8), .masks = {"mask"}, .instances = boxes_and_labels()}));
+  (void)both.map(augment({invert()}, boxes_and_labels()));
+  refuses_plan([&] { return both.map(augment({flip()}, boxes_and_labels())); },
+               {"and not 'mask', which crop_image moves with them"});
   // Of every part of a concatenation.
   const Dataset second = plan.map(crop_image({.crop = resize_to({4, 6}), .masks = {"mask"}}));
   refuses(
