@@ -52,6 +52,17 @@ void end_elsewhere(std::shared_ptr<RunningLoader> loader) noexcept {
   }
 }
 
+// Those of this process: a fork copies no threads.
+std::vector<std::thread> take_ending_loaders() {
+  EndingLoaders& all = ending_loaders();
+  const std::lock_guard lock(all.mutex);
+  std::vector<std::thread> threads;
+  for (auto& [generation, thread] : all.threads)
+    if (generation == fork_generation()) threads.push_back(std::move(thread));
+  std::erase_if(all.threads, [](const auto& one) { return !one.second.joinable(); });
+  return threads;
+}
+
 using Turn = std::unique_lock<std::timed_mutex>;
 
 Turn take_turn(std::timed_mutex& mutex) {
@@ -188,11 +199,8 @@ void stop_all_loaders() {
   without_gil([&] {
     for (const auto& loader : running) loader->stop();
     running.clear();
-    EndingLoaders& ending = ending_loaders();
-    const std::lock_guard lock(ending.mutex);
-    for (auto& [generation, thread] : ending.threads)
-      if (generation == fork_generation()) thread.join();
-    std::erase_if(ending.threads, [](const auto& one) { return one.first == fork_generation(); });
+    // Without the lock: what these threads wait for may drop another loader.
+    for (std::thread& thread : take_ending_loaders()) thread.join();
     return 0;
   });
   release_kept();
