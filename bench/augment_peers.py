@@ -169,7 +169,7 @@ def compare_levels(images: np.ndarray) -> None:
 # ---- draws ----
 
 # As src/augment/step.hpp has them.
-KINDS = "brightness solarize solarize_add posterize invert contrast autocontrast equalize saturation hue grayscale sharpness gaussian_blur affine perspective flip vertical_flip mix_begin mix_add".split()
+KINDS = "brightness solarize solarize_add posterize invert contrast autocontrast equalize saturation hue hsv grayscale sharpness gaussian_blur affine perspective flip vertical_flip mix_begin mix_add".split()
 SAMPLERS = "nearest bilinear pillow_bilinear pillow_bicubic".split()
 Drawn = list[tuple[str, float]]  # operations and how strong they are
 

@@ -106,11 +106,12 @@ Errors  Error       no such operation, or a field that is missing, unknown or of
                                                        {unchanged.saturation},
                                                        {unchanged.hue}}}},
       {"brightness", "contrast", "saturation", "hue"});
+  def(module, calls::hsv_jitter(), {"hue", "saturation", "value"});
   def(module, calls::rand_augment(), {"operations", "magnitude", "magnitudes"});
   def(module, calls::aug_mix(), {"severity", "width", "depth", "alpha", "all_operations"});
   def(module, calls::three_augment(), {"color_jitter", "kernel_size"});
   def_all(module, calls::functions_that_return_augmentation(),
-          {"color_jitter", "rand_augment", "aug_mix", "three_augment"});
+          {"color_jitter", "hsv_jitter", "rand_augment", "aug_mix", "three_augment"});
 }
 
 }  // namespace penstock::python

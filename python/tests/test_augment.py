@@ -31,6 +31,7 @@ EVERY = [
     pa.hue((-0.1, 0.1)),
     pa.sharpness((0, 2)),
     pa.color_jitter(0.4, 0.4, (0.5, 1.5), 0.1),
+    pa.hsv_jitter(0.1),
     pa.grayscale(),
     pa.solarize(100),
     pa.posterize(3),
@@ -85,6 +86,23 @@ def test_numbers_are_torchvisions_in_color_jitter():
     assert pa.brightness(0.4) == pa.brightness((0.4, 0.4)) != pa.brightness((0.4, 0.5))
 
 
+def test_hsv_jitter_changes_colours_as_its_arguments_say():
+    given = images()
+    assert pa.hsv_jitter() == pa.hsv_jitter(hue=0.015, saturation=0.7, value=0.4)
+    assert np.array_equal(augmented(given, pa.hsv_jitter(0, 0, 0)), given)
+    most, least = given.max(-1), given.min(-1)
+    turned = augmented(given, pa.hsv_jitter(0.5, 0, 0))
+    assert np.array_equal(turned.max(-1), most) and np.array_equal(turned.min(-1), least) and not np.array_equal(turned, given)
+    paler = augmented(given, pa.hsv_jitter(0, 1, 0))
+    assert np.array_equal(paler.max(-1), most) and not np.array_equal(paler.min(-1), least)
+    grey = np.repeat(given[..., :1], 3, axis=-1)
+    assert np.array_equal(augmented(grey, pa.hsv_jitter(1, 1, 0)), grey)
+    one = np.ascontiguousarray(given[..., :1])
+    assert np.array_equal(augmented(one, pa.hsv_jitter(1, 1, 1)), one)
+    with pytest.raises(ValueError, match="hsv_jitter: value is from 0 to 1, found 1.5"):
+        pa.hsv_jitter(value=1.5)
+
+
 def test_each_view_draws_its_own():
     given = np.repeat(images(channels=3)[:, None], 4, axis=1)
     made = augmented(given, pa.rand_augment(), pa.color_jitter(0.9, 0.9))
@@ -116,7 +134,7 @@ def test_what_does_not_fit_is_named():
 
 @pytest.mark.parametrize(
     "operation",
-    [pa.rotate((-30, 30), fill=7), pa.color_jitter((0.6, 0.6), hue=(0.1, 0.1)), pa.random_apply(0.5, [pa.flip(1), pa.aug_mix()]), pa.timm_rand_augment(), pa.color_jitter(0.4, 0.4, 0.4, 0.1)],
+    [pa.rotate((-30, 30), fill=7), pa.hsv_jitter(), pa.hsv_jitter(0.1, value=0), pa.color_jitter((0.6, 0.6), hue=(0.1, 0.1)), pa.random_apply(0.5, [pa.flip(1), pa.aug_mix()]), pa.timm_rand_augment(), pa.color_jitter(0.4, 0.4, 0.4, 0.1)],
 )
 def test_an_operation_prints_as_its_call_and_pickles(operation):
     assert evaluate(repr(operation)) == operation

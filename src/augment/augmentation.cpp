@@ -154,6 +154,7 @@ Augmentation sharpness(Range factor) { return make(augment::Sharpness{factor}); 
 Augmentation color_jitter(ColorJitterOptions options) {
   return make(augment::ColorJitter{options});
 }
+Augmentation hsv_jitter(HsvJitterOptions options) { return make(augment::HsvJitter{options}); }
 Augmentation grayscale() { return make(augment::Grayscale{}); }
 Augmentation solarize(int threshold) { return make(augment::Solarize{threshold}); }
 Augmentation posterize(int bits) { return make(augment::Posterize{bits}); }

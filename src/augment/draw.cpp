@@ -56,6 +56,14 @@ struct Draw {
     }
   }
 
+  void operator()(const HsvJitter& of) const {
+    const auto [hue, saturation, value] = of.options;
+    if (hue == 0 && saturation == 0 && value == 0) return;
+    const double turn = drawing.from({-hue, hue});
+    const double saturation_factor = drawing.from({1 - saturation, 1 + saturation});
+    drawing.add(hsv_step(turn, saturation_factor, drawing.from({1 - value, 1 + value})));
+  }
+
   void operator()(const Rotate& of) const {
     add_affine(rotation_matrix(drawing.from(of.degrees), drawing.size), of.sampling);
   }

@@ -190,24 +190,62 @@ struct Gray {
   }
 };
 
+struct HueVectors {
+  NumberVector most, least, sextant, part;
+};
+
+/// hue_of()
+HWY_INLINE HueVectors hues_of(const ColorVectors& pixel) {
+  const Numbers d;
+  const auto [red, green, blue] = pixel;
+  const auto most = hn::Max(red, hn::Max(green, blue));
+  const auto is_red = hn::Eq(most, red);
+  const auto is_green = hn::Eq(most, green);
+  return {
+      most, hn::Min(red, hn::Min(green, blue)),
+      hn::IfThenElse(is_red, hn::Zero(d), hn::IfThenElse(is_green, hn::Set(d, 2), hn::Set(d, 4))),
+      hn::IfThenElse(is_red, hn::Sub(green, blue),
+                     hn::IfThenElse(is_green, hn::Sub(blue, red), hn::Sub(red, green)))};
+}
+
+/// A sum of sextants, at most 17 of them, within the circle.
+HWY_INLINE NumberVector in_circle(NumberVector sextant) {
+  const Numbers d;
+  const auto twelve = hn::IfThenElseZero(hn::Gt(sextant, hn::Set(d, 11)), hn::Set(d, 12));
+  sextant = hn::Sub(sextant, twelve);
+  return hn::Sub(sextant, hn::IfThenElseZero(hn::Gt(sextant, hn::Set(d, 5)), hn::Set(d, 6)));
+}
+
+/// Levels fall through the odd sextants.
+HWY_INLINE auto falls_in(NumberVector sextant) {
+  const auto one = hn::Set(Numbers(), 1);
+  return hn::Eq(hn::And(sextant, one), one);
+}
+
+/// color_of()
+HWY_INLINE ColorVectors colors_of(NumberVector sextant, NumberVector most, NumberVector middle,
+                                  NumberVector least) {
+  const auto among = [&](std::int32_t first, std::int32_t second) HWY_ATTR {
+    return hn::Or(hn::Eq(sextant, hn::Set(Numbers(), first)),
+                  hn::Eq(sextant, hn::Set(Numbers(), second)));
+  };
+  const auto channel = [&](std::int32_t at_most, std::int32_t and_most, std::int32_t between_at,
+                           std::int32_t and_between) HWY_ATTR {
+    return hn::IfThenElse(among(at_most, and_most), most,
+                          hn::IfThenElse(among(between_at, and_between), middle, least));
+  };
+  return {channel(0, 5, 1, 4), channel(1, 2, 0, 3), channel(3, 4, 2, 5)};
+}
+
 struct TurnHue {
   std::int32_t sextants;
   std::int32_t part;  // of a sextant
   HWY_INLINE ColorVectors operator()(const ColorVectors& pixel) const {
     const Numbers d;
-    const auto [red, green, blue] = pixel;
     const auto number = [&](std::int32_t value) HWY_ATTR { return hn::Set(d, value); };
-    const auto most = hn::Max(red, hn::Max(green, blue));
-    const auto least = hn::Min(red, hn::Min(green, blue));
+    const auto [most, least, beginning, offset] = hues_of(pixel);
     const auto range = hn::Sub(most, least);
-    const auto is_red = hn::Eq(most, red);
-    const auto is_green = hn::Eq(most, green);
-    const auto offset =
-        hn::IfThenElse(is_red, hn::Sub(green, blue),
-                       hn::IfThenElse(is_green, hn::Sub(blue, red), hn::Sub(red, green)));
-    auto sextant = hn::Add(
-        number(sextants),
-        hn::IfThenElse(is_red, hn::Zero(d), hn::IfThenElse(is_green, number(2), number(4))));
+    auto sextant = hn::Add(number(sextants), beginning);
     const auto whole = hn::ShiftLeft<kFactorBits>(range);
     auto within = hn::Add(hn::ShiftLeft<kFactorBits>(offset), hn::Mul(range, number(part)));
     const auto below = hn::Lt(within, hn::Zero(d));
@@ -216,26 +254,67 @@ struct TurnHue {
     within = hn::Sub(within, hn::IfThenElseZero(above, whole));
     sextant = hn::Add(sextant, hn::IfThenElseZero(below, number(5)));
     sextant = hn::Add(sextant, hn::IfThenElseZero(above, number(1)));
-    // Of at most 5 + 4 + 5.
-    sextant = hn::Sub(sextant, hn::IfThenElseZero(hn::Gt(sextant, number(11)), number(12)));
-    sextant = hn::Sub(sextant, hn::IfThenElseZero(hn::Gt(sextant, number(5)), number(6)));
-    const auto odd = hn::Eq(hn::And(sextant, number(1)), number(1));
-    const auto between = hn::IfThenElse(odd, hn::Sub(hn::ShiftLeft<kFactorBits>(most), within),
-                                        hn::Add(hn::ShiftLeft<kFactorBits>(least), within));
+    sextant = in_circle(sextant);
+    const auto between =
+        hn::IfThenElse(falls_in(sextant), hn::Sub(hn::ShiftLeft<kFactorBits>(most), within),
+                       hn::Add(hn::ShiftLeft<kFactorBits>(least), within));
     const auto sixteenths = hn::ShiftRight<16>(between);
     const auto scale =
         hn::Add(hn::ShiftRight<8>(between),
                 hn::ShiftRight<2>(hn::Add(sixteenths, hn::Add(sixteenths, sixteenths))));
     const auto middle = hn::ShiftRight<kFactorBits>(hn::Add(between, scale));
-    const auto among = [&](std::int32_t first, std::int32_t second) HWY_ATTR {
-      return hn::Or(hn::Eq(sextant, number(first)), hn::Eq(sextant, number(second)));
+    return colors_of(sextant, most, middle, least);
+  }
+};
+
+/// The quotient, cut to an integer, of numbers from 0 to below 2^24. It is exact: the rounding of a float is smaller than what
+/// a quotient that is no integer lacks of the next one. A divisor of 0 counts as 1.
+HWY_INLINE NumberVector divided(NumberVector number, NumberVector divisor) {
+  const Numbers d;
+  const hn::RebindToFloat<Numbers> df;
+  const auto by = hn::Max(divisor, hn::Set(d, 1));
+  return hn::ConvertTo(d, hn::Div(hn::ConvertTo(df, number), hn::ConvertTo(df, by)));
+}
+
+struct ChangeHsv {
+  std::int32_t sextants;
+  std::int32_t part;  // of a sextant
+  std::int32_t saturation;
+  std::int32_t value;
+  HWY_INLINE ColorVectors operator()(const ColorVectors& pixel) const {
+    const Numbers d;
+    const auto number = [&](std::int32_t of) HWY_ATTR { return hn::Set(d, of); };
+    const auto [old_most, old_least, beginning, offset] = hues_of(pixel);
+    const auto old_range = hn::Sub(old_most, old_least);
+    constexpr int kShift = kFactorBits - kHsvLevelBits;
+    const auto wanted = hn::ShiftRight<kShift>(
+        hn::Add(hn::Mul(old_range, number(saturation)), number(1 << (kShift - 1))));
+    const auto saturated = hn::Min(wanted, hn::ShiftLeft<kHsvLevelBits>(old_most));
+    const auto most = hn::Min(blend_of(hn::Zero(d), old_most, number(value)), number(255));
+    const auto range =
+        divided(hn::Add(hn::Mul(most, saturated), hn::ShiftRight<1>(old_most)), old_most);
+
+    const auto below = hn::Lt(offset, hn::Zero(d));
+    const auto from_beginning = hn::Add(offset, hn::IfThenElseZero(below, old_range));
+    auto within = hn::Add(
+        divided(hn::Add(hn::ShiftLeft<kHsvTurnBits>(from_beginning), hn::ShiftRight<1>(old_range)),
+                old_range),
+        number(part));
+    auto sextant =
+        hn::Add(hn::Add(beginning, number(sextants)), hn::IfThenElseZero(below, number(5)));
+    const auto above = hn::Gt(within, number((1 << kHsvTurnBits) - 1));
+    within = hn::Sub(within, hn::IfThenElseZero(above, number(1 << kHsvTurnBits)));
+    sextant = in_circle(hn::Add(sextant, hn::IfThenElseZero(above, number(1))));
+    const auto above_least = hn::ShiftRight<kHsvTurnBits>(
+        hn::Add(hn::Mul(range, within), number(1 << (kHsvTurnBits - 1))));
+    const auto highest = hn::ShiftLeft<kHsvLevelBits>(most);
+    const auto lowest = hn::Sub(highest, range);
+    const auto between = hn::IfThenElse(falls_in(sextant), hn::Sub(highest, above_least),
+                                        hn::Add(lowest, above_least));
+    const auto level = [&](NumberVector of) HWY_ATTR {
+      return hn::ShiftRight<kHsvLevelBits>(hn::Add(of, number(1 << (kHsvLevelBits - 1))));
     };
-    const auto channel = [&](std::int32_t at_most, std::int32_t and_most, std::int32_t between_at,
-                             std::int32_t and_between) HWY_ATTR {
-      return hn::IfThenElse(among(at_most, and_most), most,
-                            hn::IfThenElse(among(between_at, and_between), middle, least));
-    };
-    return {channel(0, 5, 1, 4), channel(1, 2, 0, 3), channel(3, 4, 2, 5)};
+    return colors_of(sextant, most, level(between), level(lowest));
   }
 };
 
@@ -288,6 +367,11 @@ void ApplyToPixels(const Step& step, const std::uint8_t* in, std::size_t pixels,
   else if (step.kind == StepKind::hue)
     apply_function(TurnHue{value >> kFactorBits, value & ((1 << kFactorBits) - 1)}, in, pixels,
                    out);
+  else if (step.kind == StepKind::hsv)
+    apply_function(ChangeHsv{value >> kHsvTurnBits, value & ((1 << kHsvTurnBits) - 1),
+                             static_cast<std::int32_t>(step.values[1]),
+                             static_cast<std::int32_t>(step.values[2])},
+                   in, pixels, out);
   else
     apply_function(Gray{}, in, pixels, out);
 }

@@ -18,7 +18,7 @@ void apply_table(const Table& table, const std::uint8_t* in, std::size_t bytes, 
 void apply_tables(const Table (&tables)[3], const std::uint8_t* in, std::size_t pixels,
                   std::uint8_t* out);
 
-/// Saturation, hue or grayscale of RGB pixels.
+/// Saturation, hue, hsv or grayscale of RGB pixels.
 void apply_to_pixels(const Step& step, const std::uint8_t* in, std::size_t pixels,
                      std::uint8_t* out);
 /// The sum of the luma of RGB pixels.

@@ -97,40 +97,26 @@ struct Rgb {
   std::int32_t red, green, blue;
 };
 
-/// Turns a pixel's hue by `turn` sextants, through hue, saturation and value. In sextants a hue is an integer and a
-/// quotient over the pixel's range, and what is made of it is multiplied by that range again: no division is left.
-PENSTOCK_HOST_DEVICE constexpr Rgb hue_turned(Rgb pixel, std::int64_t turn) {
-  const std::int32_t one = 1 << kFactorBits;
+/// Where a pixel's hue lies: `part`, of the range from its least level to its most, behind the beginning of a sextant, or
+/// before it where the part is negative.
+struct HueParts {
+  std::int32_t most, least;
+  std::int32_t sextant;  // 0, 2 or 4
+  std::int32_t part;
+};
+
+PENSTOCK_HOST_DEVICE constexpr HueParts hue_of(Rgb pixel) {
   const auto [red, green, blue] = pixel;
   const std::int32_t most = red > green ? (red > blue ? red : blue) : (green > blue ? green : blue);
   const std::int32_t least =
       red < green ? (red < blue ? red : blue) : (green < blue ? green : blue);
-  const std::int32_t range = most - least;
-  std::int32_t sextant = static_cast<std::int32_t>(turn >> kFactorBits);
-  std::int32_t part = 0;  // of the range, before the turn
-  if (most == red) {
-    part = green - blue;
-  } else if (most == green) {
-    part = blue - red;
-    sextant += 2;
-  } else {
-    part = red - green;
-    sextant += 4;
-  }
-  std::int32_t within =
-      part * one + range * static_cast<std::int32_t>(turn & (one - 1));  // of range * one
-  if (within < 0) {
-    within += range * one;
-    sextant += 5;
-  } else if (within >= range * one) {
-    within -= range * one;
-    sextant += 1;
-  }
-  sextant %= 6;
-  // Rising through the even sextants, falling through the others. Levels count from 0 to 255.999.
-  const std::int32_t between = sextant % 2 == 0 ? least * one + within : most * one - within;
-  const std::int32_t middle =
-      (between + (between >> 8) + (((between >> 16) * 3) >> 2)) >> kFactorBits;
+  if (most == red) return {most, least, 0, green - blue};
+  if (most == green) return {most, least, 2, blue - red};
+  return {most, least, 4, red - green};
+}
+
+PENSTOCK_HOST_DEVICE constexpr Rgb color_of(std::int32_t sextant, std::int32_t most,
+                                            std::int32_t middle, std::int32_t least) {
   switch (sextant) {
     case 0:
       return {most, middle, least};
@@ -147,9 +133,74 @@ PENSTOCK_HOST_DEVICE constexpr Rgb hue_turned(Rgb pixel, std::int64_t turn) {
   }
 }
 
-/// What saturation, hue or grayscale make of a pixel.
+/// Turns a pixel's hue by `turn` sextants, through hue, saturation and value. In sextants a hue is an integer and a
+/// quotient over the pixel's range, and what is made of it is multiplied by that range again: no division is left.
+PENSTOCK_HOST_DEVICE constexpr Rgb hue_turned(Rgb pixel, std::int64_t turn) {
+  const std::int32_t one = 1 << kFactorBits;
+  const auto [most, least, beginning, part] = hue_of(pixel);
+  const std::int32_t range = most - least;
+  std::int32_t sextant = beginning + static_cast<std::int32_t>(turn >> kFactorBits);
+  std::int32_t within =
+      part * one + range * static_cast<std::int32_t>(turn & (one - 1));  // of range * one
+  if (within < 0) {
+    within += range * one;
+    sextant += 5;
+  } else if (within >= range * one) {
+    within -= range * one;
+    sextant += 1;
+  }
+  sextant %= 6;
+  // Rising through the even sextants, falling through the others. Levels count from 0 to 255.999.
+  const std::int32_t between = sextant % 2 == 0 ? least * one + within : most * one - within;
+  const std::int32_t middle =
+      (between + (between >> 8) + (((between >> 16) * 3) >> 2)) >> kFactorBits;
+  return color_of(sextant, most, middle, least);
+}
+
+/// Levels within hsv_changed(). Numerators of its quotients have 24 bits at most, which a float has, too.
+inline constexpr int kHsvLevelBits = 8;
+
+/// Turns a pixel's hue, and multiplies its saturation and its value. The value, which is the highest level, is cut to an
+/// integer, as by a table of levels. Hue and saturation are not; the levels that are made of them are rounded.
+PENSTOCK_HOST_DEVICE constexpr Rgb hsv_changed(Rgb pixel, std::int32_t turn,
+                                               std::int32_t saturation, std::int32_t value) {
+  const auto [old_most, old_least, beginning, part] = hue_of(pixel);
+  const std::int32_t old_range = old_most - old_least;
+  // A saturation is the range over the highest level, and at most 1.
+  const int shift = kFactorBits - kHsvLevelBits;
+  const std::int32_t wanted = (old_range * saturation + (1 << (shift - 1))) >> shift;
+  const std::int32_t largest = old_most << kHsvLevelBits;
+  const std::int32_t saturated = wanted < largest ? wanted : largest;
+  const std::int32_t most = blend(0, old_most, value);
+  const std::int32_t range =
+      (most * saturated + (old_most >> 1)) / (old_most > 0 ? old_most : 1);  // kHsvLevelBits
+
+  std::int32_t sextant = beginning + (turn >> kHsvTurnBits) + (part < 0 ? 5 : 0);
+  const std::int32_t one = 1 << kHsvTurnBits;
+  std::int32_t within = ((part < 0 ? part + old_range : part) * one + (old_range >> 1)) /
+                            (old_range > 0 ? old_range : 1) +
+                        (turn & (one - 1));
+  if (within >= one) {
+    within -= one;
+    sextant += 1;
+  }
+  sextant %= 6;
+  const std::int32_t above_least = (range * within + (one >> 1)) >> kHsvTurnBits;
+  const std::int32_t highest = most << kHsvLevelBits;
+  const std::int32_t between =
+      sextant % 2 == 0 ? highest - range + above_least : highest - above_least;
+  const std::int32_t half = 1 << (kHsvLevelBits - 1);
+  return color_of(sextant, most, (between + half) >> kHsvLevelBits,
+                  (highest - range + half) >> kHsvLevelBits);
+}
+
+/// What saturation, hue, hsv or grayscale make of a pixel.
 PENSTOCK_HOST_DEVICE constexpr Rgb changed_pixel(const Step& step, Rgb pixel) {
   if (step.kind == StepKind::hue) return hue_turned(pixel, step.values[0]);
+  if (step.kind == StepKind::hsv)
+    return hsv_changed(pixel, static_cast<std::int32_t>(step.values[0]),
+                       static_cast<std::int32_t>(step.values[1]),
+                       static_cast<std::int32_t>(step.values[2]));
   const std::int32_t gray = luma(pixel.red, pixel.green, pixel.blue);
   if (step.kind == StepKind::grayscale) return {gray, gray, gray};
   const auto factor = static_cast<std::int32_t>(step.values[0]);

@@ -90,6 +90,14 @@ template <class Visitor>
 void visit_fields(Visitor& visit, ColorJitter& of) {
   visit_fields(visit, of.options);
 }
+struct HsvJitter {
+  static constexpr const char* kName = "hsv_jitter";
+  HsvJitterOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, HsvJitter& of) {
+  visit_fields(visit, of.options);
+}
 struct Solarize {
   static constexpr const char* kName = "solarize";
   int threshold = 128;
@@ -278,8 +286,8 @@ void visit_fields(Visitor& visit, TimmRandAugment& of) {
 }
 
 using AnyOperation =
-    std::variant<Nothing, Brightness, Contrast, Saturation, Hue, ColorJitter, Grayscale, Solarize,
-                 Posterize, Equalize, Autocontrast, Invert, Sharpness, GaussianBlur, Flip,
+    std::variant<Nothing, Brightness, Contrast, Saturation, Hue, ColorJitter, HsvJitter, Grayscale,
+                 Solarize, Posterize, Equalize, Autocontrast, Invert, Sharpness, GaussianBlur, Flip,
                  VerticalFlip, Rotate, Shear, Translate, Affine, Perspective, RandomApply,
                  RandomChoice, TrivialAugmentWide, RandAugment, AutoAugment, AugMix,
                  TimmRandAugment>;

@@ -56,6 +56,7 @@ class Runner {
         return tables_.then(counted_tables(step, current_, pixels_, shape_.channels));
       case StepKind::saturation:
       case StepKind::hue:
+      case StepKind::hsv:
       case StepKind::grayscale:
         if (shape_.channels != 3) return;
         finish_tables();

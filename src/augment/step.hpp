@@ -10,6 +10,8 @@ namespace penstock::augment {
 
 /// Factors and their like have this many bits behind the point.
 inline constexpr int kFactorBits = 20;
+/// The turn of an hsv step.
+inline constexpr int kHsvTurnBits = 15;
 /// Coordinates of a geometric operation.
 inline constexpr int kCoordinateBits = 32;
 /// The numerators and, with more bits, the denominator of a perspective.
@@ -40,6 +42,7 @@ enum class StepKind : std::uint8_t {
   // A function of the pixel; grey images stay as they are.
   saturation,  // values[0]: the factor
   hue,         // values[0]: the turn in sextants, from 0 to below 6
+  hsv,  // values[0]: the turn, likewise, with kHsvTurnBits; [1], [2]: the factors of saturation and value
   grayscale,
   // A function of the pixel and those around it.
   sharpness,      // values[0]: the factor

@@ -19,6 +19,17 @@ std::int64_t fixed_point(double value, int bits) {
       std::floor(value * static_cast<double>(std::int64_t{1} << bits) + 0.5));
 }
 
+std::int64_t fixed_factor(double factor) {
+  return fixed_point(std::clamp(factor, 0.0, static_cast<double>(kMostFactor)), kFactorBits);
+}
+
+/// A part of the circle, in sextants from 0 to below 6.
+std::int64_t fixed_turn(double turn, int bits) {
+  const std::int64_t circle = std::int64_t{6} << bits;
+  const std::int64_t sextants = fixed_point(turn * 6, bits) % circle;
+  return sextants < 0 ? sextants + circle : sextants;
+}
+
 Step step_of(StepKind kind, std::int64_t value) {
   Step step;
   step.kind = kind;
@@ -62,15 +73,15 @@ std::array<double, kUnknowns> solve(std::array<Row, kUnknowns> rows) {
 
 }  // namespace
 
-Step factor_step(StepKind kind, double factor) {
-  return step_of(
-      kind, fixed_point(std::clamp(factor, 0.0, static_cast<double>(kMostFactor)), kFactorBits));
-}
+Step factor_step(StepKind kind, double factor) { return step_of(kind, fixed_factor(factor)); }
 
-Step hue_step(double turn) {
-  const std::int64_t circle = std::int64_t{6} << kFactorBits;
-  const std::int64_t sextants = fixed_point(turn * 6, kFactorBits) % circle;
-  return step_of(StepKind::hue, sextants < 0 ? sextants + circle : sextants);
+Step hue_step(double turn) { return step_of(StepKind::hue, fixed_turn(turn, kFactorBits)); }
+
+Step hsv_step(double turn, double saturation, double value) {
+  Step step = step_of(StepKind::hsv, fixed_turn(turn, kHsvTurnBits));
+  step.values[1] = fixed_factor(saturation);
+  step.values[2] = fixed_factor(value);
+  return step;
 }
 
 Step plain_step(StepKind kind) { return step_of(kind, 0); }

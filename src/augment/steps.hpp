@@ -15,6 +15,8 @@ namespace penstock::augment {
 [[nodiscard]] Step factor_step(StepKind kind, double factor);
 /// A part of the circle of hues.
 [[nodiscard]] Step hue_step(double turn);
+/// Likewise, with factors of saturation and value, which are cut to [0, kMostFactor].
+[[nodiscard]] Step hsv_step(double turn, double saturation, double value);
 /// Autocontrast, equalize, invert, grayscale, flip, vertical_flip.
 [[nodiscard]] Step plain_step(StepKind kind);
 /// Inverts levels from `threshold` on, 0 to 256.

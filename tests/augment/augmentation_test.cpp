@@ -40,6 +40,7 @@ TEST(Augmentation, ShowsWhatItWasMadeOf) {
   EXPECT_EQ(brightness({0.6, 1.4}).to_string(), "brightness(factor=(0.6, 1.4))");
   EXPECT_EQ(random_apply(0.2, {grayscale()}).to_string(),
             "random_apply(probability=0.2, operations=[grayscale()])");
+  EXPECT_EQ(hsv_jitter().to_json(), R"({"hsv_jitter":{"hue":0.015,"saturation":0.7,"value":0.4}})");
   EXPECT_EQ(factors(0.4), (Range{0.6, 1.4}));
   EXPECT_EQ(factors(2), (Range{0, 3}));
 }
@@ -69,6 +70,9 @@ TEST(Augmentation, EachMakerRefusesWhatIsOutOfRangeByItsName) {
        [] {
          (void)color_jitter({.hue = {0, 0.7}});
        }},
+      {"hsv_jitter: hue", [] { (void)hsv_jitter({.hue = 1.01}); }},
+      {"hsv_jitter: saturation", [] { (void)hsv_jitter({.saturation = -0.1}); }},
+      {"hsv_jitter: value", [] { (void)hsv_jitter({.value = 2}); }},
       {"factors", [] { (void)factors(-1); }},
       {"solarize: threshold", [] { (void)solarize(257); }},
       {"posterize: bits", [] { (void)posterize(9); }},
@@ -156,6 +160,8 @@ TEST(Augmentation, EachMakerRefusesWhatIsOutOfRangeByItsName) {
         (void)brightness({none, none});
       },
       ThrowsMessage<std::invalid_argument>(HasSubstr("nan")));
+  EXPECT_THAT([&] { (void)hsv_jitter({.hue = none}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("nan")));
 }
 
 TEST(Augmentation, RefusesOperationsThatLieTooDeepInEachOther) {

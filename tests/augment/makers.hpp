@@ -20,6 +20,7 @@ inline std::vector<Augmentation> all_augmentations(int channels = 3) {
       saturation({0.5, 1.5}),
       hue({-0.2, 0.3}),
       color_jitter({.brightness = factors(0.4), .saturation = factors(0.2), .hue = {-0.1, 0.1}}),
+      hsv_jitter({.hue = 0.1}),
       grayscale(),
       solarize(77),
       posterize(3),

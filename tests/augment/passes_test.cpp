@@ -111,6 +111,7 @@ TEST(Passes, AreFew) {
   };
   EXPECT_EQ(count({}), 1U);  // a copy
   EXPECT_EQ(count({brightness({0.5, 0.5}), saturation({0.5, 0.5}), invert(), hue({0.1, 0.1})}), 1U);
+  EXPECT_EQ(count({brightness({0.5, 0.5}), hsv_jitter(), invert()}), 1U);
   EXPECT_EQ(count({equalize()}), 2U);
   EXPECT_EQ(count({invert(), equalize(), posterize(3)}), 2U);
   EXPECT_EQ(count({equalize(), autocontrast()}), 3U);

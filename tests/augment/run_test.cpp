@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -87,12 +88,75 @@ TEST(Run, WhatChangesNothingGivesTheSameLevels) {
   const Sampling bicubic{.interpolation = Interpolation::bicubic};
   for (const Augmentation& augmentation :
        {brightness({1, 1}), contrast({1, 1}), saturation({1, 1}), sharpness({1, 1}), hue({0, 0}),
-        solarize(256), posterize(8), gaussian_blur(1), gaussian_blur(9, {0.1, 0.1}), rotate({0, 0}),
+        hsv_jitter({.hue = 0, .saturation = 0, .value = 0}), solarize(256), posterize(8),
+        gaussian_blur(1), gaussian_blur(9, {0.1, 0.1}), rotate({0, 0}),
         rotate({360, 360}, bilinear), rotate({-360, -360}, bicubic),
         translate({0, 0}, {0, 0}, bilinear), affine({}, bicubic), perspective(0),
         perspective(0, {}), random_apply(0, {invert()})})
     EXPECT_EQ(run_on(program_of({&augmentation, 1}, shape), image, shape), image)
         << augmentation.to_string();
+}
+
+TEST(Run, AnHsvStepThatChangesNothingLeavesEveryColor) {
+  const ImageShape shape{.height = 256, .width = 256, .channels = 3};
+  const Step step = hsv_step(0, 1, 1);
+  Levels colors(shape.bytes());
+  for (int red = 0; red < 256; ++red) {
+    for (std::size_t at = 0; at < shape.pixels(); ++at) {
+      colors[3 * at] = static_cast<std::uint8_t>(red);
+      colors[3 * at + 1] = static_cast<std::uint8_t>(at / 256);
+      colors[3 * at + 2] = static_cast<std::uint8_t>(at % 256);
+    }
+    ASSERT_EQ(run_on({&step, 1}, colors, shape), colors) << red;
+  }
+}
+
+// The definition of HSV, in doubles: what becomes of a colour, not rounded but for its value.
+std::array<double, 3> hsv_model(Rgb pixel, double turn, double saturation, double value) {
+  const double most = std::max({pixel.red, pixel.green, pixel.blue});
+  const double range = most - std::min({pixel.red, pixel.green, pixel.blue});
+  double hue = 0;  // degrees
+  if (range > 0) {
+    if (most == pixel.red)
+      hue = 60 * (pixel.green - pixel.blue) / range;
+    else if (most == pixel.green)
+      hue = 60 * (pixel.blue - pixel.red) / range + 120;
+    else
+      hue = 60 * (pixel.red - pixel.green) / range + 240;
+  }
+  hue = std::fmod(hue + 360 * turn + 720, 360);
+  const double s = most > 0 ? std::min(1.0, range / most * saturation) : 0;
+  const double v = std::floor(std::min(255.0, most * value));
+  const auto channel = [&](double n) {
+    const double k = std::fmod(n + hue / 60, 6);
+    return v * (1 - s * std::clamp(std::min(k, 4 - k), 0.0, 1.0));
+  };
+  return {channel(5), channel(3), channel(1)};
+}
+
+TEST(Run, AnHsvStepIsTheDefinitionOfHsvRounded) {
+  std::vector<int> levels{0, 1, 2, 3, 4, 7, 250, 253, 254, 255};
+  for (int level = 15; level < 250; level += 13) levels.push_back(level);
+  // Factors whose products with levels are not nearly whole, but for 0, 1 and 2.
+  const double factors[] = {0, 0.3141, 0.7391, 1, 1.1237, 1.6613, 2};
+  double worst = 0;
+  for (const double turn : {0.0, 0.0091, -0.0143, 0.11, 0.25, -0.3137, 0.5, -0.5, 0.87, 1.0, -1.0})
+    for (const double saturation : factors)
+      for (const double value : factors) {
+        const Step step = hsv_step(turn, saturation, value);
+        for (const int red : levels)
+          for (const int green : levels)
+            for (const int blue : levels) {
+              const Rgb found = changed_pixel(step, {red, green, blue});
+              const auto exact = hsv_model({red, green, blue}, turn, saturation, value);
+              worst = std::max({worst, std::abs(found.red - exact[0]),
+                                std::abs(found.green - exact[1]), std::abs(found.blue - exact[2])});
+              ASSERT_EQ(std::max({found.red, found.green, found.blue}),
+                        static_cast<int>(std::max({exact[0], exact[1], exact[2]}) + 1e-9));
+            }
+      }
+  // Half a level, and what the fractions of levels and turns lack.
+  EXPECT_LE(worst, 0.51);
 }
 
 TEST(Run, TwoQuarterTurnsOfASquareAreExact) {
@@ -157,6 +221,10 @@ TEST_P(Kernels, FunctionsOfAPixelAreTheirDefinition) {
   for (const double factor : {0.0, 0.1, 0.5, 0.99, 1.0, 1.37, 1.9, 8.0})
     steps.push_back(factor_step(StepKind::saturation, factor));
   for (double turn = -0.5; turn <= 0.5; turn += 0.0617) steps.push_back(hue_step(turn));
+  for (double turn = -1; turn <= 1; turn += 0.0931)
+    for (const double saturation : {0.0, 0.3, 1.0, 1.7, 8.0})
+      for (const double value : {0.0, 0.6, 1.0, 1.4, 8.0})
+        steps.push_back(hsv_step(turn, saturation, value));
   for (const Step& step : steps)
     for (const std::size_t pixels : {colors.size() / 3, std::size_t{5}, std::size_t{1}}) {
       Levels found(3 * pixels), expected(3 * pixels);

@@ -114,8 +114,8 @@ TEST(AugmentImage, EachViewDrawsItsOwnAndTheFirstAsASingleImage) {
 
 TEST(AugmentImage, TakesGreyImages) {
   const Dataset plan = Dataset(images({9, 14, 1})).seed(5);
-  const auto unchanged =
-      augment_image({.operations = {grayscale(), hue({0.1, 0.2}), saturation({0, 0})}});
+  const auto unchanged = augment_image(
+      {.operations = {grayscale(), hue({0.1, 0.2}), saturation({0, 0}), hsv_jitter()}});
   EXPECT_EQ(delivered(plan.map(unchanged).batch(8), 2), delivered(plan.batch(8), 2));
   EXPECT_EQ(delivered(plan.map(augment_image({.operations = recipe()})).batch(8), 8),
             delivered(plan.map(augment_image({.operations = recipe()})).batch(8), 1));

@@ -22,6 +22,7 @@ struct Operation;
 /// Limits that several operations have.
 inline constexpr FieldInfo kFactors{.min = 0, .max = 8};
 inline constexpr FieldInfo kHueTurns{.min = -0.5, .max = 0.5};
+inline constexpr FieldInfo kGains{.min = 0, .max = 1};
 inline constexpr FieldInfo kProbability{.min = 0, .max = 1};
 inline constexpr FieldInfo kShearDegrees{.min = -80, .max = 80};
 inline constexpr FieldInfo kMagnitudeCounts{.min = 2, .max = 1000};
@@ -136,6 +137,26 @@ void visit_fields(Visitor& visit, ColorJitterOptions& options) {
 /// Errors  std::invalid_argument  as each of them
 /// Source  torchvision's ColorJitter
 [[nodiscard]] Augmentation color_jitter(ColorJitterOptions options);
+
+struct HsvJitterOptions {
+  double hue = 0.015;       ///< hues turn by up to this fraction of the circle, either way
+  double saturation = 0.7;  ///< the factor of saturations lies at most this far from 1
+  double value = 0.4;       ///< the factor of values lies at most this far from 1
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, HsvJitterOptions& options) {
+  visit("hue", options.hue, augment::kGains);
+  visit("saturation", options.saturation, augment::kGains);
+  visit("value", options.value, augment::kGains);
+}
+/// Turns all hues of an image, and multiplies all saturations and values (of HSV), each by a random number: Ultralytics' hsv_h,
+/// hsv_s and hsv_v. Saturations and values are cut at their maximum. Nothing is rounded to OpenCV's bytes of HSV in between;
+/// docs/augment.md says by how much levels differ from those of Ultralytics.
+///
+/// Errors  std::invalid_argument  a number outside 0 to 1
+/// Source  Ultralytics' RandomHSV; OpenCV's cvtColor
+[[nodiscard]] Augmentation hsv_jitter(HsvJitterOptions options = {});
 
 /// ITU-R 601-2 luma in all three channels.
 ///
