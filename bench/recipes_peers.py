@@ -1,7 +1,7 @@
 """Whole training recipes, through Penstock and through what others use, side by side on one core.
 
 Usage: python bench/recipes_peers.py FOLDER [--rounds 3] [--seconds 6] [--core 0] [--only RECIPE ...]
-       pip install penstock torch torchvision timm albumentations opencv-python-headless nvidia-dali-cuda130
+       pip install penstock torch torchvision timm albumentations ultralytics opencv-python-headless nvidia-dali-cuda130
 
 FOLDER has photographs, .jpg, .jpeg or .png. The recipes, without repeated augmentation:
   v2    ResNet-50 V2 of torchvision's references: random crop of 176, flip, TrivialAugmentWide (bilinear), normalised, erased, mixup
@@ -11,6 +11,9 @@ FOLDER has photographs, .jpg, .jpeg or .png. The recipes, without repeated augme
   dino  2 + 8 views with their colours and blurs, normalised.
   lsj   torchvision's detection preset, large-scale jitter to 1024, with 10 boxes in each image, in batches of 16.
   ssd   the same of SSD: distorted colours, zoomed out, cut around a box, resized to 300, which torchvision's model does.
+  yolo  Ultralytics' defaults of YOLOv8 (v8_transforms without Albumentations): mosaics of 640, moved and scaled, hsv, a flip. It draws
+        partners from the images that it has decoded last, so it decodes one for a mosaic; with buffer=False it decodes all four, as
+        Penstock does, which draws them from the whole data set.
 Each row runs in a process of its own that is held to one core, with its workers; a DataLoader has one worker. Rows take turns, as many
 rounds as asked for. The first batches are not counted. Numbers are images a second of CPU time, of the process and its workers: medians,
 with the lowest and highest. "crop and flip" is Penstock without the rest of the recipe, and "resized" the image alone: what the rest costs. "prepared" reads shards of
@@ -74,8 +77,15 @@ ROWS = {
         "torchvision": "torchvision v2 on tensors, DataLoader",
         "torchvision-pil": "torchvision v2 on Pillow's images, DataLoader",
     },
+    "yolo": {
+        "ceiling": "Penstock, resized",
+        "penstock": "Penstock, files as they are",
+        "penstock-unscaled": "Penstock, files as they are, scaled=False",
+        "ultralytics": "Ultralytics, its own DataLoader",
+        "ultralytics-all": "Ultralytics, partners of the whole data set",
+    },
 }
-DETECTION = {"lsj": 1024, "ssd": 300}  # and the size of their samples
+DETECTION = {"lsj": 1024, "ssd": 300, "yolo": 640}  # and the size of their samples
 ANNOTATIONS = "annotations.json"
 
 
@@ -117,6 +127,9 @@ def detection(recipe: str, row: str, folder: Path, prepared: Path) -> Iterator[i
         names = [field.name for field in data.fields if field.name != "image"]
         size = ps.resize_to(DETECTION[recipe])
         plan = data.rename(dict.fromkeys(names, "")).shuffle().map(ps.decode_image(crop=size, flip=0.5)).batch(16, remainder="drop")
+    elif recipe == "yolo":
+        data = data.rename(dict.fromkeys(("area", "iscrowd", "image_id"), ""))
+        plan = ps.recipes.yolo_train(data, 16, scaled=row == "penstock")
     else:
         plan = ps.recipes.detection_train(data, 16, preset=recipe)
     with plan.repeat().loader(threads=1) as loader:
@@ -239,6 +252,48 @@ def torchvision_detection(recipe: str, row: str, folder: Path, prepared: Path) -
     read = load if pillow else lambda path: tv_tensors.Image(load(path))
     data = Detected(prepared.parent / ANNOTATIONS, folder, read, v2.Compose(steps))
     yield from dataloader(data, lambda items: (torch.stack([image for image, _ in items]), [target for _, target in items]), batch=16)
+
+
+def ultralytics(row: str, folder: Path, prepared: Path) -> Iterator[int]:
+    import torch
+    import ultralytics.data.dataset
+    from ultralytics.cfg import get_cfg
+    from ultralytics.data.augment import Albumentations, Mosaic
+    from ultralytics.data.build import build_dataloader, build_yolo_dataset
+
+    torch.set_num_threads(1)
+    # Its labels lie beside the images, in a folder of their own.
+    root = prepared.parent / "yolo"
+    if not root.exists():
+        (root / "labels").mkdir(parents=True)
+        (root / "images").symlink_to(folder.resolve())
+        content = json.loads((prepared.parent / ANNOTATIONS).read_text())
+        lines: dict[int, list[str]] = {image["id"]: [] for image in content["images"]}
+        size_of = {image["id"]: (image["width"], image["height"]) for image in content["images"]}
+        for one in content["annotations"]:
+            (x, y, w, h), (width, height) = one["bbox"], size_of[one["image_id"]]
+            lines[one["image_id"]].append(f"{one['category_id'] - 1} {(x + w / 2) / width} {(y + h / 2) / height} {w / width} {h / height}")
+        for image in content["images"]:
+            label = root / "labels" / Path(image["file_name"]).with_suffix(".txt")
+            label.parent.mkdir(parents=True, exist_ok=True)
+            label.write_text("\n".join(lines[image["id"]]))
+    config = get_cfg(overrides={"imgsz": 640, "task": "detect", "mode": "train", "cache": False})
+    names = {number: str(number) for number in range(90)}
+    data = build_yolo_dataset(config, str(root / "images"), 16, {"names": names, "nc": 90, "channels": 3}, mode="train", rect=False, stride=32)
+    found: list[Any] = [data.transforms]
+    while found:
+        one = found.pop()
+        if isinstance(one, Albumentations):
+            one.transform = None
+        if isinstance(one, Mosaic) and row == "ultralytics-all":
+            one.buffer_enabled = False
+            one.get_indexes = lambda: [__import__("random").randint(0, len(data) - 1) for _ in range(3)]
+            data.max_buffer_length = 0
+        found += [*getattr(one, "transforms", []), *filter(None, [getattr(one, "pre_transform", None)])]
+    loader = build_dataloader(data, 16, 1, shuffle=True)
+    while True:
+        for batch in loader:
+            yield len(batch["img"].float().div(255))
 
 
 def torchvision(recipe: str, row: str, files: list[str]) -> Iterator[int]:
@@ -373,8 +428,10 @@ def dali(files: list[str]) -> Iterator[int]:
 
 
 def batches(recipe: str, row: str, folder: Path, prepared: Path) -> Iterator[int]:
+    if row.startswith("ultralytics"):
+        return ultralytics(row, folder, prepared)
     if recipe in DETECTION:
-        return (detection if row in ("penstock", "ceiling") else torchvision_detection)(recipe, row, folder, prepared)
+        return (detection if row.startswith(("penstock", "ceiling")) else torchvision_detection)(recipe, row, folder, prepared)
     if row.startswith(("penstock", "ceiling")):
         return penstock(recipe, row, folder, prepared)
     files = photographs(folder)

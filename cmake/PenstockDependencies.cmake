@@ -57,11 +57,19 @@ endif()
 # Signs requests to object storage, and proves to the processes of a launch who they are.
 find_package(OpenSSL)
 
+# Reads the annotation files of Pascal VOC and what object storage answers.
+set(PENSTOCK_HAVE_XML OFF)
+if(PENSTOCK_XML OR PENSTOCK_S3)
+  find_package(pugixml)
+  if(PENSTOCK_XML AND pugixml_FOUND)
+    set(PENSTOCK_HAVE_XML ON)
+  endif()
+endif()
+
 # Object storage, optional too.
 set(PENSTOCK_HAVE_S3 OFF)
 if(PENSTOCK_S3)
   find_package(CURL 7.85)
-  find_package(pugixml)
   if(CURL_FOUND AND OPENSSL_FOUND AND pugixml_FOUND)
     set(PENSTOCK_HAVE_S3 ON)
   else()

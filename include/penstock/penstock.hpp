@@ -23,6 +23,7 @@
 #include <penstock/source/source.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/annotations.hpp>
+#include <penstock/source/partners.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/tables.hpp>
 #include <penstock/source/mds.hpp>

@@ -59,6 +59,9 @@ OF_RECIPES = {
     "batch_sampler": "choose from the data: data.select(numbers) in place of data",
     "generator": "it is .seed(7) of the data: data.seed(7) in place of data",
     "drop_last": "leave it out: recipes for training leave a short last batch out, those for validation keep it",
+    "imgsz": "it is size",
+    "close_mosaic": "it is until_epoch, the first epoch without mosaics: 90 of .repeat(100) for close_mosaic=10",
+    "fliplr": "it is flip",
 }
 # of penstock.torch.DataLoader and penstock.jax.DataLoader, which take a plan and the options of loader(),
 OF_LOADERS = {

@@ -28,7 +28,7 @@ def set_progress(callback: Callable[[Progress], object] | None) -> None:
     """Has long work tell `callback` how far it is, in the thread that waits for it, up to five times a second.
 
     That are listings of folders and objects, indexes of shards and tables, and what reads each sample or row: column, where,
-    join, a split by a field, image_sizes, images_from, coco, yolo. By default, and with None, a line on the terminal says it once the work has
+    join, a split by a field, image_sizes, images_from, coco, yolo, voc. By default, and with None, a line on the terminal says it once the work has
     taken two seconds, and is erased at its end; where the standard error is no terminal, as in a log, there is none. What
     `callback` raises ends the work.
 

@@ -30,6 +30,7 @@ from penstock._penstock import (
     crop_image,
     decode_image,
     decode_views,
+    mosaic,
     pad,
     random_crop,
     random_iou_crop,
@@ -58,6 +59,7 @@ __all__ = [
     "cifar_train",
     "detection_train",
     "detection_eval",
+    "yolo_train",
 ]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
@@ -442,13 +444,14 @@ def detection_train(
     `preset`: "lsj", large-scale jitter (size 1024); "ssd", zooms out, SSD's crop and colours (300); "ssdlite", SSD's crop (320); all
     with a flip. The colours are changed in a fixed order, contrast first, and the channels are not exchanged.
     `boxes`: the most instances of an image, to which their fields are padded; the field count says how many there are.
-    `instances`: by default the fields boxes, keypoints, labels, area and iscrowd that the data have, with middle for SSD's crop. Give
+    `instances`: by default the fields boxes, keypoints, labels, area, iscrowd, difficult and truncated that the data have, with middle for SSD's crop. Give
     it for other names and formats, and for keypoints with left and right ones.
     `mean`, `std`: by default levels are from 0 to 1, since torchvision's detection models normalise by themselves.
     `dtype`, `layout`: as Dataset.transform_on_device has them. `filter`, `tolerant`, `index`: as decode_image takes them.
 
     Source  torchvision's references/detection, presets.py; Ghiasi et al.: Simple Copy-Paste (CVPR 2021); Liu et al.: SSD (ECCV 2016)
     """
+    _require_data("detection_train", data)
     sizes = {"lsj": 1024, "ssd": 300, "ssdlite": 320}
     if preset not in sizes:
         raise ValueError(f"detection_train: preset is one of {', '.join(sizes)}, found {preset!r}")
@@ -493,22 +496,101 @@ def detection_eval(
 
     Source  torchvision's references/detection
     """
+    _require_data("detection_eval", data)
     crop = resize_to(size) if stretch else scale_jitter(size, scale=1, fill=_levels(IMAGENET_MEAN))
-    moved = instances or _instances_of(data, middle=False)
+    moved = instances or _instances_of(data)
     images = data.map(
         decode_image(crop=crop, filter=filter, tolerant=tolerant, index=index, geometry="geometry", instances=moved)
     )
     return _padded(images, moved, boxes).batch(batch).transform_on_device(mean=mean, std=std, dtype=dtype, layout=layout)
 
 
+@answering(OF_RECIPES)
+def yolo_train(
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 640,
+    mosaics: float = 1.0,
+    mixup: float = 0.0,
+    until_epoch: int | None = None,
+    scale: tuple[float, float] = (0.5, 1.5),
+    translate: float = 0.1,
+    flip: float = 0.5,
+    hsv: tuple[float, float, float] = (0.015, 0.7, 0.4),
+    scaled: bool = True,
+    boxes: int = 300,
+    instances: Instances | None = None,
+    filter: Filter = "bilinear",
+    mean: float | Sequence[float] = 0.0,
+    std: float | Sequence[float] = 1.0,
+    dtype: str = "f32",
+    layout: Literal["nchw", "nhwc"] = "nchw",
+    tolerant: bool = False,
+    index: JpegIndex | None = None,
+) -> Dataset:
+    """
+    Mosaics of four images with the boxes of their instances, such as yolo's, in a random order; a last batch that is not full is left
+    out. The data are a source, and of operations only those that choose among its records, such as split, and seed. They are shuffled
+    here; put repeat behind: yolo_train(data.seed(7), 16).repeat(100).
+
+    `mosaics`: how many of the samples are mosaics; the others are one image, in grey. From `until_epoch` on none is a mosaic:
+    Epochs are those that repeat counts, from 0: Ultralytics' close_mosaic=10 is until_epoch=90 of repeat(100). `mixup`: how many of the mosaics are mixed with a second one.
+    `scale`, `translate`: as mosaic takes them; (0.5, 1.5) is Ultralytics' scale=0.5. `hsv`: hue, saturation and value, as augment.hsv_jitter takes them.
+    `boxes`: the most instances of a sample, to which their fields are padded; the field count says how many there are, and a sample
+    with more is a fault. `instances`: by default the fields boxes, keypoints, labels, area, iscrowd, difficult and truncated that the
+    data have, in the format of their source, and as in Ultralytics without those of which less than 2 pixels or a tenth is left. Give
+    it for other names, and for keypoints with left and right ones, which need flip_index, or flip=0.
+    `mean`, `std`: by default levels are from 0 to 1. `dtype`, `layout`: as Dataset.transform_on_device has them. `filter`, `scaled`,
+    `tolerant`, `index`: as decode_image takes them.
+
+    Source  Ultralytics' defaults of YOLOv8 and later (v8_transforms), without what Albumentations adds where it is installed: blurs,
+            grey and contrast, each with a probability of 0.01
+    """
+    _require_data("yolo_train", data)
+    moved = instances or _instances_of(data, min_size=2.0, min_visible=0.1)
+    if instances is None and moved.keypoints and flip > 0:
+        raise ValueError(
+            f"yolo_train: flip={flip} mirrors the keypoints, and which of them are left and right is not known: pass "
+            "instances=Instances('boxes', keypoints='keypoints', fields=['labels'], flip_index=[...]), as flip_idx of a data.yaml, or flip=0"
+        )
+    if not isinstance(hsv, Sequence) or len(hsv) != 3:
+        raise ValueError(f"yolo_train: hsv are three numbers, for hue, saturation and value, such as (0.015, 0.7, 0.4), found {hsv!r}")
+    images = (
+        data.partners(7 if mixup > 0 else 3, probability=mosaics, until_epoch=until_epoch)
+        .shuffle()
+        .map(
+            decode_image(
+                crop=mosaic(size, scale=scale, translate=translate, mixup=mixup),
+                flip=flip,
+                filter=filter,
+                scaled=scaled,
+                tolerant=tolerant,
+                index=index,
+                instances=moved,
+            )
+        )
+        .map(augment_image([pa.hsv_jitter(*hsv)]))
+    )
+    batches = _padded(images, moved, boxes).batch(batch, remainder="drop")
+    return batches.transform_on_device(mean=mean, std=std, dtype=dtype, layout=layout)
+
+
 # ---- parts of several ----
 
 
-def _instances_of(data: Dataset, middle: bool) -> Instances:
-    """Those of the fields that coco has."""
+def _require_data(recipe: str, data: object) -> None:
+    if not hasattr(data, "fields") or not hasattr(data, "partners"):
+        raise TypeError(f"{recipe}: data are a Dataset, such as penstock.yolo('data.yaml'), found {data!r}")
+
+
+def _instances_of(data: Dataset, **limits: Any) -> Instances:
+    """Those of the fields that coco, yolo and voc have, in the form that the source gives them in."""
     names = [field.name for field in data.fields]
     keypoints = "keypoints" if "keypoints" in names else ""
-    return Instances("boxes", keypoints=keypoints, fields=[name for name in ("labels", "area", "iscrowd") if name in names], middle=middle)
+    fields = [name for name in ("labels", "area", "iscrowd", "difficult", "truncated") if name in names]
+    form, normalized = data._box_format
+    return Instances("boxes", keypoints=keypoints, fields=fields, format=form, normalized=normalized, **limits)
 
 
 def _padded(images: Dataset, moved: Instances, boxes: int) -> Dataset:

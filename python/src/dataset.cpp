@@ -253,6 +253,7 @@ Errors  ValueError  fractions that are not above 0, or do not add up to 1; a par
       Call{join.name, WithGil{&joined}, join.doc, std::get<0>(join.parameters),
            std::get<1>(join.parameters)},
       {"on"});
+  def(dataset, calls::dataset_partners(), {"count"});
   def(dataset, calls::dataset_rename().with(
                    R"(    photos, masks = ps.image_folder("photos"), ps.image_folder("masks")
     ps.zip([photos, masks.rename({"image": "mask", "label": "mask_label"})])
@@ -387,7 +388,7 @@ Errors  TypeError   no __len__ or __getitem__
   bind_batching(dataset);
   bind_buckets(dataset);
   def_all(dataset, calls::methods_of_dataset(),
-          {"where", "join", "rename", "blocks", "pack", "batch_by_length"});
+          {"where", "join", "rename", "partners", "blocks", "pack", "batch_by_length"});
   dataset.def_prop_ro("size", &Dataset::size, docs::dataset_size)
       .def(
           "__len__",
@@ -405,6 +406,17 @@ Errors  TypeError   no __len__ or __getitem__
 Errors  TypeError  the plan is endless, or reads a stream)")
       .def_prop_ro("samples", &Dataset::samples, docs::dataset_samples)
       .def_prop_ro("is_stream", &Dataset::is_stream, docs::dataset_is_stream)
+      .def_prop_ro("_box_format",
+                   [](const Dataset& self) {
+                     BoxFormat format{};
+                     bool normalized = false;
+                     for (const ImageFields& fields : self.image_fields())
+                       if (fields.boxes == "boxes")
+                         format = fields.format, normalized = fields.normalized;
+                     return nb::make_tuple(
+                         EnumNames<BoxFormat>::kNames[static_cast<std::size_t>(format)].second,
+                         normalized);
+                   })
       .def_prop_ro("batch_size", &Dataset::batch_size, docs::dataset_batch_size)
       .def_prop_ro(
           "remainder",

@@ -392,6 +392,7 @@ no `classes`, the classes are these, in their order. A plan in JSON has all path
                   R"(    # Boxes are fractions: cx, cy, w, h; decode_image() makes pixels of them
     stored = ps.Instances("boxes", fields=["labels"], format="cxcywh", normalized=True)
     ps.yolo("coco8/data.yaml", split="val").map(ps.decode_image(crop=ps.letterbox(640), instances=stored)))"));
+  def(module, calls::source_voc().with(R"(    ps.voc("VOCdevkit/VOC2012", split="trainval"))"));
   def(module, calls::source_webdataset());
   def(module, calls::source_tfrecord());
   def(module, calls::source_parquet());

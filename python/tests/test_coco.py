@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import io
+import itertools
 import json
 import pickle
 import random
@@ -197,6 +199,29 @@ def test_a_loader_goes_on_from_a_state(tmp_path: Path) -> None:
     assert values(again) == rest and len(rest) > 7
 
 
+def test_images_of_lvis_are_named_by_their_urls(tmp_path: Path) -> None:
+    content = write(tmp_path, keypoints=False)
+    for number, image in enumerate(content["images"]):
+        name = image.pop("file_name")
+        if "/" not in name:
+            name = f"more/{name}"
+            (tmp_path / "train" / name.split("/")[1]).rename(tmp_path / "train" / name)
+        image |= {"coco_url": f"http://images.cocodataset.org/{name}", "neg_category_ids": [1, 5], "not_exhaustive_category_ids": []}
+        content["images"][number] = image
+    for annotation in content["annotations"]:
+        del annotation["iscrowd"]
+    file = tmp_path / "annotations" / "lvis.json"
+    file.write_text(json.dumps(content))
+    plan = ps.coco(file, root=tmp_path / "train")
+    assert plan.samples == len(content["images"])
+    names = [name.key for step in padded(plan).batch(1).loader() for name in step.names()]
+    assert names == [image["coco_url"].split("org/")[1] for image in sorted(content["images"], key=lambda one: one["id"])]
+    del content["images"][3]["coco_url"]
+    file.write_text(json.dumps(content))
+    with pytest.raises(ps.Error, match="has no file_name"):
+        ps.coco(file, root=tmp_path / "train")
+
+
 def boxes_around_the_images(folder: Path) -> dict[int, list[dict[str, Any]]]:
     """Writes files whose boxes are their whole images; the annotations of each image."""
     content = write(folder)
@@ -232,6 +257,77 @@ def test_recipes_of_detection_move_the_boxes(tmp_path: Path, preset: Any) -> Non
             filled += int(outside.sum())
             assert np.abs(images[row].transpose(1, 2, 0)[outside] - fill).max(initial=0) < 1e-6
     assert (filled > 0) == (preset == "lsj")
+
+
+def test_mosaics_have_the_boxes_of_their_images(tmp_path: Path) -> None:
+    annotations = boxes_around_the_images(tmp_path)
+    data = opened(tmp_path, category_ids=True)
+    all_that_show = ps.Instances("boxes", keypoints="keypoints", fields=["labels", "area", "iscrowd"], min_size=0)
+    plan = ps.recipes.yolo_train(data, 4, size=48, boxes=4 * MOST, until_epoch=3, hsv=(0, 0, 0), flip=0, instances=all_that_show).seed(5)
+    assert evaluate(repr(plan)).to_json() == plan.to_json()
+    assert ps.Dataset.from_json(plan.to_json()).to_json() == plan.to_json()
+    several = filled = 0
+    for step in plan.repeat(4).loader(threads=2):
+        images, partners = np.asarray(step["image"]), np.asarray(step["partners"])
+        assert images.shape == (4, 3, 48, 48) and (partners.min() >= 0 if step.epoch < 3 else partners.max() == -1)
+        for row in range(4):
+            ids = [int(np.asarray(step[name])[row]) for name in ("image_id", "image_id_1", "image_id_2", "image_id_3")]
+            count = int(np.asarray(step["count"])[row])
+            found = np.asarray(step["labels"])[row, :count].tolist()
+            of_images = [[one["category_id"] for one in annotations.get(id, [])] for id in ids[: 4 if step.epoch < 3 else 1]]
+            # Of each image all boxes are there, or none, in the order of the images.
+            assert any(found == sum(chosen, []) for chosen in itertools.product(*[([], labels) for labels in of_images]))
+            several += sum(bool(labels) for labels in of_images) > 1 and len(found) > len(max(of_images, key=len))
+            if any(not annotations.get(id) for id in ids):
+                continue  # an image without a box
+            outside = np.ones((48, 48), bool)
+            for left, top, right, bottom in np.asarray(step["boxes"])[row, :count]:
+                outside[int(np.floor(top)) : int(np.ceil(bottom)), int(np.floor(left)) : int(np.ceil(right))] = False
+            filled += int(outside.sum())
+            assert np.abs(images[row].transpose(1, 2, 0)[outside] - np.float32(114 / 255)).max(initial=0) < 1e-6
+    assert several > 5 and filled > 0
+    with pytest.raises(ValueError, match=r"flip=0.5 mirrors the keypoints, .* flip_index=\[...\]"):
+        ps.recipes.yolo_train(data, 4)
+
+
+def test_mosaics_of_yolo_take_its_boxes(tmp_path: Path) -> None:
+    image = io.BytesIO()
+    Image.new("RGB", (40, 30), (9, 8, 7)).save(image, "jpeg")
+    for number in range(8):
+        for part, name, content in (("images", f"{number}.jpg", image.getvalue()), ("labels", f"{number}.txt", b"1 0.5 0.5 1 1\n")):
+            (tmp_path / part).mkdir(exist_ok=True)
+            (tmp_path / part / name).write_bytes(content)
+    data = ps.yolo(tmp_path / "images", classes=["a", "b"])
+    for plan in (ps.recipes.yolo_train(data, 4, size=32), ps.recipes.detection_train(data, 4, size=32), ps.recipes.detection_eval(data, 4, size=32)):
+        for step in plan.seed(3).loader():
+            boxes, counts = np.asarray(step["boxes"]), np.asarray(step["count"])
+            assert counts.min() >= 1
+            for row, count in enumerate(counts):
+                sides = boxes[row, :count, 2:] - boxes[row, :count, :2]
+                assert sides.min() >= 1 and boxes[row, :count].max() <= 32
+    assert ".partners(3).seed(3).shuffle()" in repr(ps.recipes.yolo_train(data.seed(3), 4, size=32))
+    with pytest.raises(ValueError, match=r"put shuffle\(\) behind it"):
+        ps.recipes.yolo_train(data.shuffle(), 4)
+    with pytest.raises(TypeError, match="yolo_train: data are a Dataset, such as"):
+        ps.recipes.yolo_train("data.yaml", 4)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="hsv are three numbers"):
+        ps.recipes.yolo_train(data, 4, hsv=0.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="it is until_epoch, the first epoch without mosaics"):
+        ps.recipes.yolo_train(data, 4, close_mosaic=10)  # type: ignore[call-arg]
+
+
+def test_a_damaged_image_is_the_file_of_the_faults_of_its_mosaics(tmp_path: Path) -> None:
+    content = write(tmp_path)
+    damaged = tmp_path / "train" / next(one["file_name"] for one in content["images"] if one["file_name"].endswith("jpg"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    for damage in (lambda: None, damaged.unlink):  # decoding fails, and then reading
+        damage()
+        loader = ps.recipes.yolo_train(opened(tmp_path), 1, size=48, flip=0).seed(5).loader(on_fault="mask")
+        bad = sum(not np.asarray(step["valid"])[0] for step in loader)
+        faults = loader.faults()
+        assert bad == len(faults) > 1
+        assert all(damaged.name in fault.file for fault in faults)
+        assert sum("partner " in fault.reason for fault in faults) == len(faults) - 1
 
 
 @pytest.mark.parametrize("stretch", [False, True])
@@ -336,6 +432,15 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     (tmp_path / "yolo" / "labels" / "0.txt").write_text("2 0.5 0.5 0.5 0.25\n0 0.25 0.25 0.5 0.5\n")
     (tmp_path / "yolo" / "labels" / "1.txt").write_text("")
 
+    voc = tmp_path / "VOCdevkit" / "VOC2012"
+    for part in ("JPEGImages", "Annotations", "ImageSets/Main"):
+        (voc / part).mkdir(parents=True)
+    (voc / "ImageSets" / "Main" / "trainval.txt").write_text("a\n")
+    (voc / "JPEGImages" / "a.jpg").write_bytes(image)
+    width, height = Image.open(io.BytesIO(image)).size
+    box = f"<bndbox><xmin>1</xmin><ymin>1</ymin><xmax>{width}</xmax><ymax>{height}</ymax></bndbox>"
+    (voc / "Annotations" / "a.xml").write_text(f"<annotation><object><name>cat</name>{box}</object></annotation>")
+
     monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[2] / "docs" / "detection.md").read_text()
     names: dict[str, Any] = {}
@@ -350,5 +455,10 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     assert np.asarray(step["count"]).tolist() == [1, 1, 1] and np.asarray(step["labels"])[:, 0].tolist() == [3, 3, 3]
     (step,) = names["yolo"].loader()
     assert np.asarray(step["count"]).tolist() == [2, 0, 0] and np.asarray(step["labels"])[0, :2].tolist() == [2, 0]
+    partners = np.concatenate([np.array(mosaics["partners"]) for mosaics in names["mosaics"].loader()])
+    assert partners.shape == (300, 3) and (partners[:270] >= 0).all() and (partners[270:] == -1).all()
+    (one,) = names["voc"].loader()
+    left, top, right, bottom = np.asarray(one["boxes"])[0, 0]
+    assert left + right == pytest.approx(640, abs=1) and max(right - left, bottom - top) == pytest.approx(640, abs=1e-3)
     left, top, right, bottom = np.asarray(step["boxes"])[0, 0]
     assert left + right == pytest.approx(640, abs=1e-3) and top + bottom == pytest.approx(640, abs=1e-3)

@@ -20,6 +20,7 @@ CROPS = [
     ps.scale_jitter(8, scale=(0.5, 1.5)),
     ps.cover_crop((8, 9), position="random"),
     ps.random_iou_crop(8, overlaps=[0.5, 1], zoom_out=0.5, fill=(1, 2, 3)),
+    ps.mosaic((8, 9), scale=(0.4, 1.2), translate=0.2, fill=(1, 2, 3), mixup=0.25),
 ]
 
 

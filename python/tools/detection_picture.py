@@ -1,4 +1,4 @@
-"""Makes docs/pictures/detection.png: a contact sheet of drawn shapes, with the boxes and keypoints that moved with them.
+"""Makes docs/pictures/detection.png and mosaics.png: contact sheets of drawn shapes, with the boxes and keypoints that moved with them.
 
 Usage: python python/tools/detection_picture.py     with the penstock and Pillow of scripts/python-test
 """
@@ -67,8 +67,17 @@ def main() -> None:
             .map(ps.pad("boxes", to=8, also=["keypoints", "labels"]))
             .batch(IMAGES)
         )
-        sheet = ps.show(plan.loader().batch_at(0), columns=4, class_names=data.class_names)
-        sheet.save(Path(__file__).parents[2] / "docs" / "pictures" / "detection.png")
+        mosaics = (
+            data.partners(3)
+            .seed(1)
+            .map(ps.decode_image(crop=ps.mosaic((150, 200)), flip=0.5, instances=things))
+            .map(ps.augment_image([pa.hsv_jitter()]))
+            .map(ps.pad("boxes", to=20, also=["keypoints", "labels"]))
+            .batch(8)
+        )
+        for name, sheet in {"detection": plan, "mosaics": mosaics}.items():
+            shown = ps.show(sheet.loader().batch_at(0), columns=4, class_names=data.class_names)
+            shown.save(Path(__file__).parents[2] / "docs" / "pictures" / f"{name}.png")
 
 
 if __name__ == "__main__":

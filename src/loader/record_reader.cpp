@@ -28,17 +28,20 @@ Result<void> read_record(const Source& source, const SampleId& sample, const Ran
   record.set_sample(sample, key);
   std::chrono::nanoseconds wait = retry.initial_backoff;
   core::ReasonCounts reasons;
+  const auto read = [&]() -> Result<void> {
+    record.reset(source.fields().size());  // for a source that forgets to
+    try {
+      return source.read(sample.number, record);
+    } catch (...) {
+      return Fault::of(std::current_exception());
+    }
+  };
   for (int attempt = 1;; ++attempt, wait *= 2) {
-    Result<void> result;
-    if (first) {
-      result = *std::exchange(first, std::nullopt);
-    } else {
-      record.reset(source.fields().size());  // for a source that forgets to
-      try {
-        result = source.read(sample.number, record);
-      } catch (...) {
-        return Fault::of(std::current_exception());
-      }
+    Result<void> result = first ? *std::exchange(first, std::nullopt) : read();
+    if (!result && record.is_over_limit()) {
+      // What its parts keep of earlier records may leave no room for one that fits.
+      record.give_memory_back();
+      result = read();
     }
     if (!result && record.is_over_limit()) result.fault().out_of_memory = true;
     if (result || !result.fault().transient) return result;

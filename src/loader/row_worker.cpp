@@ -16,6 +16,7 @@
 #include "src/loader/read_ahead.hpp"
 #include "src/loader/record_reader.hpp"
 #include "src/source/composite.hpp"
+#include "src/source/partners.hpp"
 
 namespace penstock::loader {
 
@@ -240,6 +241,8 @@ Result<void> RowWorker::make(InFlight& batch, const SampleId& id, const Place& p
   fault.sample = id;
   fault.step = place.step;
   fault.row = place.global_row;
+  if (fault.file.empty() && fault.partner)
+    fault.file = source::location_of_partner(*branch.source, *fault.partner);
   if (fault.file.empty()) fault.file = branch.source->location(id.number);
   return fault;
 }

@@ -81,8 +81,8 @@ void refuse_sharding_twice(const plan::Plan& plan, const InputContext& context,
 // What counts positions of the whole data set would count them in each shard: take(6) would deliver 6 of each.
 void refuse_positions(const plan::Plan& plan, ShardPolicy shards, std::uint32_t groups) {
   if (groups == 1 || shards == ShardPolicy::off) return;
-  // The records of a zip are chosen before any order has them.
-  if (!std::holds_alternative<plan::Zip>(plan.input()))
+  // The records of one source, such as a zip, are chosen before any order has them.
+  if (!plan::makes_one_source(plan.input()))
     for (const plan::PlanPtr& part : plan.parts()) refuse_positions(*part, shards, groups);
   for (const plan::Operation& operation : plan.operations()) {
     if (std::holds_alternative<plan::Batch>(operation)) return;

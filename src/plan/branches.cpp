@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "src/augment/operations.hpp"
+#include "src/core/partner_names.hpp"
 #include "src/core/printable.hpp"
 #include "src/plan/buckets.hpp"
 #include "src/plan/describe.hpp"
@@ -47,9 +49,9 @@ std::vector<Branch> joined(const std::vector<PlanPtr>& parts) {
   return branches;
 }
 
-std::vector<Branch> zipped(const Zip& zip) {
-  Branch branch{.source = zip.source, .transforms = {}, .seed = {}};
-  for (const PlanPtr& part : zip.datasets)
+std::vector<Branch> as_one(const MakesOneSource auto& made) {
+  Branch branch{.source = made.source, .transforms = {}, .seed = {}};
+  for (const PlanPtr& part : made.datasets)
     std::ranges::copy(branches_of(*part).front().transforms, std::back_inserter(branch.transforms));
   return {std::move(branch)};
 }
@@ -85,7 +87,7 @@ std::vector<Branch> branches_of(const Plan& plan) {
                           [&](const ReadStream& read) { branches = one(read.records); },
                           [&](const Mix& mix) { branches = joined(mix.datasets); },
                           [&](const Concatenate& all) { branches = joined(all.datasets); },
-                          [&](const Zip& zip) { branches = zipped(zip); },
+                          [&](const MakesOneSource auto& made) { branches = as_one(made); },
                           [&](const Map& map) {
                             for (Branch& branch : branches)
                               branch.transforms.push_back(map.transform);
@@ -186,6 +188,12 @@ class FieldsOfImages {
     all_.push_back({.fields = std::move(moved), .mover = caller});
   }
 
+  [[nodiscard]] std::vector<ImageFields> all() const {
+    std::vector<ImageFields> all;
+    for (const Belonging& one : all_) all.push_back(one.fields);
+    return all;
+  }
+
   /// A transform makes something else of a field.
   void forget(const std::string& field) {
     for (Belonging& one : all_) {
@@ -265,12 +273,42 @@ class FieldsOfImages {
   std::vector<Belonging> all_;
 };
 
+// The transforms that fields are made by; the others are as the source has them.
+using Makers = std::map<std::string, std::string>;
+
+// A transform that takes a field of the sample and those of its partners takes them alike.
+//
+// Errors  std::invalid_argument  an earlier transform has made one of them, and another is as the source has it
+void require_alike(const std::string& caller, const Binding& binding,
+                   std::span<const FieldSpec> fields, const Makers& makers) {
+  const auto takes = [&](const std::string& name) {
+    return std::ranges::any_of(binding.inputs,
+                               [&](std::size_t input) { return fields[input].name == name; });
+  };
+  for (const std::size_t input : binding.inputs) {
+    const std::string& own = fields[input].name;
+    for (std::size_t k = 1; takes(core::partner_name(own, k)); ++k) {
+      const std::string partner = core::partner_name(own, k);
+      const auto made = makers.find(makers.contains(own) ? own : partner);
+      if (makers.contains(own) == makers.contains(partner)) continue;
+      throw std::invalid_argument(fmt::format(
+          "{0}: '{1}' is what {2} has made of it, and '{3}' is as the source has it: put {2} "
+          "behind {0}, or do the same to all partners",
+          caller, made->first, made->second, made->first == own ? partner : own));
+    }
+  }
+}
+
 std::vector<FieldSpec> fields_of(const Branch& branch, FieldsOfImages& belonging) {
   std::vector<FieldSpec> fields(branch.source->fields().begin(), branch.source->fields().end());
+  Makers makers;
   for (const TransformPtr& transform : branch.transforms) {
     const Binding binding = transform->bind(fields);
+    const std::string maker = transform->description().name;
+    require_alike(maker, binding, fields, makers);
+    for (const FieldSpec& made : binding.outputs) makers[made.name] = maker;
     if (const auto move = transform->image_move())
-      belonging.move(transform->description().name, *move, fields);
+      belonging.move(maker, *move, fields);
     else
       for (const std::size_t input : binding.inputs) belonging.forget(fields[input].name);
     fields = replace_fields(fields, binding);
@@ -310,6 +348,13 @@ std::vector<FieldSpec> fields_of(const Plan& plan) {
 
 std::vector<FieldSpec> fields_of(const Plan& plan, std::size_t bucket) {
   return fields_of(branches_of(plan, bucket));
+}
+
+std::vector<ImageFields> image_fields_of(const Plan& plan) {
+  const std::vector<Branch> branches = branches_of(plan);
+  FieldsOfImages belonging(*branches.front().source);
+  (void)fields_of(branches.front(), belonging);
+  return belonging.all();
 }
 
 std::vector<DeviceTransform> device_transforms_of(const Plan& plan, std::size_t bucket) {

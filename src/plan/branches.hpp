@@ -54,6 +54,9 @@ struct Branch {
 /// Those of the batches of a bucket.
 [[nodiscard]] std::vector<FieldSpec> fields_of(const Plan& plan, std::size_t bucket);
 
+/// The images of a sample of the first source, after all maps, and the fields that belong to each.
+[[nodiscard]] std::vector<ImageFields> image_fields_of(const Plan& plan);
+
 /// What is done to the images of a bucket's batches on their devices, in order.
 ///
 /// Errors  std::invalid_argument  no such image; options that make no sense

@@ -25,7 +25,7 @@ void check_order(const Plan& plan, const char* verb) {
         fmt::format("{} is a stream, whose records come one by one, and all of them must be known "
                     "before the first batch: write them to files first",
                     stream->fingerprint()));
-  if (!std::holds_alternative<Read>(plan.input()) && !std::holds_alternative<Zip>(plan.input()))
+  if (!std::holds_alternative<Read>(plan.input()) && !makes_one_source(plan.input()))
     refuse(
         fmt::format("its samples must come from one source, and the plan begins with {}: give all "
                     "files to one source",

@@ -200,13 +200,13 @@ void check_input(const Plan& plan) {
                           check_alike("concatenate", all.datasets);
                           (void)sample_order(plan, {});
                         },
-                        [&](const Zip&) { (void)fields_of(plan); }, [](const Read&) {},
-                        [](const ReadStream&) {},
+                        [&](const MakesOneSource auto&) { (void)fields_of(plan); },
+                        [](const Read&) {}, [](const ReadStream&) {},
                         [](const auto& other) {
-                          refuse(fmt::format(
-                              "a plan begins with a source, mix, concatenate or zip, found "
-                              "{}",
-                              other.kName));
+                          refuse(
+                              fmt::format("a plan begins with a source, mix, concatenate, zip or "
+                                          "partners, found {}",
+                                          other.kName));
                         }},
              plan.input());
 }
@@ -265,7 +265,10 @@ SourcePtr source_to_rename(const Plan& plan) {
     refuse(
         "rename: the fields of a stream have the names that it was made with: change them there");
   const auto* const read = std::get_if<Read>(&plan.input());
-  if (read == nullptr) refuse("rename: rename the fields of each dataset before they are joined");
+  if (read == nullptr)
+    refuse(fmt::format(
+        "rename: rename the fields of each dataset before {}",
+        std::holds_alternative<Partners>(plan.input()) ? "partners" : "they are joined"));
   if (plan.operations().size() > 1)
     refuse(fmt::format(
         "rename names the fields of a source, so it comes right behind the source, before {}",

@@ -11,8 +11,10 @@
 #include "src/plan/branches.hpp"
 #include "src/plan/describe.hpp"
 #include "src/plan/split.hpp"
+#include "src/source/partners.hpp"
 #include "src/source/picked.hpp"
 #include "src/source/zip.hpp"
+#include "src/transform/catalog.hpp"
 
 namespace penstock::plan {
 
@@ -28,12 +30,12 @@ bool chooses(const Operation& operation) {
 }
 
 // The plan's records as those of a source.
-SourcePtr records_of(const Plan& plan) {
+SourcePtr records_of(const Plan& plan, const char* verb) {
   SourcePtr source = branches_of(plan).front().source;
   if (std::ranges::none_of(plan.operations(), chooses)) return source;
   auto numbers = std::make_shared<std::vector<std::uint64_t>>();
-  numbers->reserve(count_fixed_samples(plan, Zip::kName));
-  see_fixed_samples(plan, Zip::kName,
+  numbers->reserve(count_fixed_samples(plan, verb));
+  see_fixed_samples(plan, verb,
                     [&](const Source&, std::uint64_t number) { numbers->push_back(number); });
   return source::picked(std::move(source), std::move(numbers));
 }
@@ -50,7 +52,7 @@ void require_pairable(const Plan& plan, const char* verb, std::size_t dataset) {
       std::ranges::any_of(plan.operations().subspan(1), [](const Operation& operation) {
         return !std::holds_alternative<Map>(operation) && !chooses(operation);
       });
-  const bool is_single = plan.parts().empty() || std::holds_alternative<Zip>(plan.input());
+  const bool is_single = plan.parts().empty() || makes_one_source(plan.input());
   if (has_more || !is_single)
     throw std::invalid_argument(fmt::format(
         "{0} pairs records by their number, so its datasets are a source, operations that choose "
@@ -63,10 +65,47 @@ Operation make_zip(std::vector<PlanPtr> datasets) {
   std::vector<SourcePtr> sources;
   for (std::size_t k = 0; k < datasets.size(); ++k) {
     require_pairable(*datasets[k], Zip::kName, k);
-    sources.push_back(records_of(*datasets[k]));
+    sources.push_back(records_of(*datasets[k], Zip::kName));
   }
   SourcePtr source = source::zip(std::move(sources));
   return Zip{std::move(datasets), std::move(source)};
+}
+
+PlanPtr without_seed(const PlanPtr& plan) {
+  if (!plan->given_seed()) return plan;
+  PlanPtr made = Plan::starting_with(plan->input());
+  for (const Operation& operation : plan->operations().subspan(1))
+    if (!std::holds_alternative<Seed>(operation)) made = made->with(operation);
+  return made;
+}
+
+Operation make_partners(PlanPtr dataset, const PartnersOptions& options) {
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument(fmt::format("{}: {}", Partners::kName, what));
+  };
+  if (const Stream* stream = dataset->stream())
+    refuse(fmt::format("{} is a stream, whose records come once: none can come with another one",
+                       stream->location(0)));
+  if (!dataset->parts().empty() && !makes_one_source(dataset->input()))
+    refuse(
+        fmt::format("they are records of one source, and the plan begins with {}: give each of "
+                    "its data sets its own",
+                    name_of(dataset->input())));
+  for (const Operation& operation : dataset->operations().subspan(1))
+    if (!chooses(operation) && !std::holds_alternative<Map>(operation))
+      refuse(
+          fmt::format("put {} behind it: before it stand only the source and operations that "
+                      "choose among its records (where, filter, take, skip, shard, select, split)",
+                      describe(operation)));
+  // Those of the data sets that are paired.
+  if (const auto maps = branches_of(*dataset).front().transforms; !maps.empty())
+    refuse(
+        fmt::format("put map({}) behind the transform that takes the partners, such as "
+                    "decode_image(crop=mosaic(640)): before it stand only sources and operations "
+                    "that choose among their records",
+                    transform::describe(*maps.front())));
+  SourcePtr source = source::partners(records_of(*dataset, Partners::kName), options);
+  return Partners{{std::move(dataset)}, options, std::move(source)};
 }
 
 }  // namespace penstock::plan

@@ -15,6 +15,13 @@ namespace penstock::plan {
 /// Errors  std::invalid_argument  none, one with more in it, or a field name used twice
 [[nodiscard]] Operation make_zip(std::vector<PlanPtr> datasets);
 
+/// Each record of a plan with others of it. The plan is a source and operations that choose among its records.
+///
+/// Errors  std::invalid_argument  it has more in it; as source::partners()
+[[nodiscard]] Operation make_partners(PlanPtr dataset, const PartnersOptions& options);
+/// The plan without its Seed operations.
+[[nodiscard]] PlanPtr without_seed(const PlanPtr& plan);
+
 /// Errors  std::invalid_argument  the plan has more in it than make_zip() takes; begins with `verb`
 void require_pairable(const Plan& plan, const char* verb, std::size_t dataset);
 

@@ -85,6 +85,12 @@ Dataset Dataset::rename(std::vector<FieldName> names) const {
   return Dataset(source::rename(plan::source_to_rename(*plan_), std::move(names)));
 }
 
+Dataset Dataset::partners(const PartnersOptions& options) const {
+  const PlanPtr made = Plan::starting_with(plan::make_partners(plan::without_seed(plan_), options));
+  const auto seed = plan_->given_seed();
+  return Dataset(seed ? made->with(plan::Seed{*seed}) : made);
+}
+
 Dataset Dataset::join(const Dataset& table, const JoinOptions& options) const {
   return Dataset(Plan::starting_with(plan::make_join(plan_, table.plan_, options)));
 }
@@ -134,6 +140,9 @@ Dataset Dataset::select(std::vector<std::uint64_t> positions) const {
 
 std::vector<Dataset> Dataset::split(const std::vector<double>& fractions,
                                     const SplitOptions& options) const {
+  if (std::holds_alternative<plan::Partners>(plan_->input()))
+    throw std::invalid_argument(
+        "split: samples of one part would have partners of another one: put split before partners");
   const std::uint64_t count = plan::count_fixed_samples(*plan_, "split");
   if (options.group.field.empty() && options.group.values.empty()) plan::require_no_copies(*plan_);
   SplitOptions with_lists = options;
@@ -267,6 +276,8 @@ std::optional<std::uint64_t> Dataset::samples() const {
 
 std::vector<FieldSpec> Dataset::fields() const { return plan::fields_of(*plan_); }
 
+std::vector<ImageFields> Dataset::image_fields() const { return plan::image_fields_of(*plan_); }
+
 const Source& Dataset::source() const { return *plan::branches_of(*plan_).front().source; }
 
 std::size_t Dataset::sources() const { return plan::branches_of(*plan_).size(); }
@@ -347,6 +358,9 @@ Dataset coco(const std::filesystem::path& annotations, CocoOptions options) {
 }
 Dataset yolo(const std::filesystem::path& data, YoloOptions options) {
   return Dataset(source::yolo(data, std::move(options)));
+}
+Dataset voc(const std::filesystem::path& root, VocOptions options) {
+  return Dataset(source::voc(root, std::move(options)));
 }
 Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options) {
   return Dataset(source::webdataset(shards, std::move(options)));

@@ -97,6 +97,11 @@ class CallWriter {
   }
   std::string operator()(const Concatenate& all) const { return join(all.kName, all.datasets); }
   std::string operator()(const Zip& zip) const { return join(zip.kName, zip.datasets); }
+  std::string operator()(const Partners& partners) const {
+    return fmt::format("{}.{}", describe(*partners.datasets.front()),
+                       core::call_text(partners.kName, core::changed_arguments(partners.options),
+                                       traits_of_kind<Partners>().unnamed));
+  }
 
   std::string operator()(const Filter& filter) const {
     if (!filter.condition.empty()) return where(filter.condition);

@@ -24,6 +24,7 @@
 #include "src/plan/condition.hpp"
 #include "src/plan/order.hpp"
 #include "src/plan/split.hpp"
+#include "src/source/partners.hpp"
 #include "src/source/read_each.hpp"
 #include "src/storage/retry.hpp"
 
@@ -88,8 +89,16 @@ void read_fields(std::span<const Branch> branches, std::span<const FieldPlace> p
   constexpr std::uint64_t kGrains = 256;
   constexpr std::uint64_t kMostAtOnce = 4096;
   int reads = 0;
-  for (const Branch& branch : branches)
-    reads = std::max(reads, branch.source->max_concurrent_reads());
+  for (std::size_t k = 0; k < branches.size(); ++k) {
+    const Source& source = *branches[k].source;
+    reads = std::max(reads, source.max_concurrent_reads());
+    for (std::size_t field = 0; field < source.fields().size(); ++field)
+      if (const std::string& name = source.fields()[field].name;
+          requests[k].wanted[field] != 0 && source::is_drawn(source, name))
+        refuse_field(verb, fmt::format("'{}' is of partners, which differ from epoch to epoch, so "
+                                       "nothing can be chosen by it",
+                                       name));
+  }
   const auto read = [&](const FieldPlace& place, Record& record) -> Result<void> {
     const FieldRequest& request = requests[place.source];
     record.set_wanted_fields(request.wanted);

@@ -6,7 +6,7 @@
 //     {"op": "map", "transform": {"decode_image": {…}}},
 //     {"op": "batch", "global_batch": 256, …}]}
 //
-// mix, concatenate and zip hold lists of operations: "datasets": [[…], […]].
+// mix, concatenate, zip and partners hold lists of operations: "datasets": [[…], […]].
 #pragma once
 
 #include <string>

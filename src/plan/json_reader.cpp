@@ -163,6 +163,13 @@ class Reader {
   Operation make(Of<Zip>, const Json& json, const std::string& where) const {
     return make_zip(datasets(json, where));
   }
+  Operation make(Of<Partners>, const Json& json, const std::string& where) const {
+    std::vector<PlanPtr> plans = datasets(json, where, {"count", "probability", "until_epoch"});
+    if (plans.size() != 1)
+      throw Error(fmt::format("{}: it is of one dataset, found {}", where, plans.size()));
+    return make_partners(std::move(plans.front()),
+                         core::read_options<PartnersOptions>(json, where, {"op", "datasets"}));
+  }
 
   Operation make(Of<Filter>, const Json& json, const std::string& where) const {
     return Filter{read_list<std::uint64_t>(field(json, "kept", where, {kCondition}), options_.lists,

@@ -59,6 +59,11 @@ class Writer {
   }
   Json operator()(const Concatenate& all) const { return datasets(all.datasets); }
   Json operator()(const Zip& zip) const { return datasets(zip.datasets); }
+  Json operator()(const Partners& partners) const {
+    Json json = datasets(partners.datasets);
+    json.update(write_json(partners.options));
+    return json;
+  }
 
   Json operator()(const Filter& filter) const {
     return with_condition({{"kept", list(*filter.kept)}}, filter.condition);

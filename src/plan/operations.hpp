@@ -19,6 +19,7 @@
 #include <penstock/device/device_transform.hpp>
 #include <penstock/plan/options.hpp>
 #include <penstock/sequence/buckets.hpp>
+#include <penstock/source/partners.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
 #include <penstock/transform/transform.hpp>
@@ -99,6 +100,26 @@ struct Zip {
   static constexpr const char* kName = "zip";
   std::vector<PlanPtr> datasets;
   SourcePtr source;  // made of theirs
+};
+
+struct Partners {
+  static constexpr const char* kName = "partners";
+  static constexpr Traits kTraits{.unnamed = 1};
+  std::vector<PlanPtr> datasets;  // one
+  PartnersOptions options;
+  SourcePtr source;  // made of its
+};
+// Its dataset is written and read by hand.
+template <class Visitor>
+void visit_fields(Visitor& visit, Partners& operation) {
+  visit_fields(visit, operation.options);
+}
+
+/// An input of plans whose records are those of one source, which is made of theirs.
+template <class Kind>
+concept MakesOneSource = requires(const Kind& kind) {
+  kind.datasets;
+  kind.source;
 };
 
 // ---- which samples, in which order ----
@@ -327,9 +348,9 @@ void visit_fields(Visitor& visit, Prefetch& operation) {
   visit_fields(visit, operation.options);
 }
 
-using Operation = std::variant<Read, ReadStream, Mix, Concatenate, Zip, Filter, Seed, Shuffle,
-                               ShuffleChunks, Repeat, RepeatEach, Take, Skip, Shard, Select, Sample,
-                               Map, Batch, TransformOnDevice, Prefetch>;
+using Operation = std::variant<Read, ReadStream, Mix, Concatenate, Zip, Partners, Filter, Seed,
+                               Shuffle, ShuffleChunks, Repeat, RepeatEach, Take, Skip, Shard,
+                               Select, Sample, Map, Batch, TransformOnDevice, Prefetch>;
 
 template <class... Functions>
 struct Overloaded : Functions... {
@@ -353,6 +374,10 @@ template <class Kind>
 }
 [[nodiscard]] inline bool is_on_positions(const Operation& operation) noexcept {
   return std::visit([]<class Kind>(const Kind&) { return OnPositions<Kind>; }, operation);
+}
+
+[[nodiscard]] inline bool makes_one_source(const Operation& operation) noexcept {
+  return std::visit([]<class Kind>(const Kind&) { return MakesOneSource<Kind>; }, operation);
 }
 
 /// Calls function.template operator()<Kind>() for each kind of operation.

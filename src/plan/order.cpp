@@ -90,7 +90,9 @@ order::OrderPtr input_order(const Plan& plan, const OrderContext& context) {
   const Filter* filter = plan.find<Filter>();
   return std::visit(
       Overloaded{[&](const Read& read) { return source_order(*read.source, filter, context); },
-                 [&](const Zip& zip) { return source_order(*zip.source, filter, context); },
+                 [&](const MakesOneSource auto& made) {
+                   return source_order(*made.source, filter, context);
+                 },
                  [&](const ReadStream& read) { return stream_order(read.stream, context); },
                  [&](const Concatenate& all) {
                    return order::concatenate(orders_of(all.datasets, context));
@@ -167,7 +169,7 @@ bool is_fixed_shuffle(const Operation& operation) {
 // Whether the data sets that it joins have the same order in each epoch.
 bool is_fixed(const Plan& plan) {
   if (plan.stream() != nullptr || std::holds_alternative<Mix>(plan.input())) return false;
-  if (std::holds_alternative<Zip>(plan.input())) return true;
+  if (makes_one_source(plan.input())) return true;
   return std::ranges::all_of(plan.parts(), [](const PlanPtr& part) {
     return is_fixed(*part) &&
            std::ranges::all_of(part->operations(), [](const Operation& operation) {
@@ -215,7 +217,7 @@ void leave_out_unchosen(std::vector<order::OrderPtr>& candidates, const Plan& pl
 
 std::vector<order::OrderPtr> candidates_of(const Plan& plan, const OrderContext& context) {
   std::vector<order::OrderPtr> candidates;
-  if (!plan.parts().empty() && !std::holds_alternative<Zip>(plan.input())) {
+  if (!plan.parts().empty() && !makes_one_source(plan.input())) {
     for (const PlanPtr& part : plan.parts()) {
       const auto first = static_cast<std::uint32_t>(candidates.size());
       for (order::OrderPtr& order : candidates_of(*part, within(*part, first, context)))

@@ -29,10 +29,10 @@ PlanPtr Plan::with(Operation operation) const {
 
 std::span<const PlanPtr> Plan::parts() const noexcept {
   return std::visit(
-      Overloaded{[](const Mix& mix) { return std::span<const PlanPtr>(mix.datasets); },
-                 [](const Concatenate& all) { return std::span<const PlanPtr>(all.datasets); },
-                 [](const Zip& zip) { return std::span<const PlanPtr>(zip.datasets); },
-                 [](const auto&) { return std::span<const PlanPtr>(); }},
+      []<class Kind>(const Kind& kind) -> std::span<const PlanPtr> {
+        if constexpr (requires { kind.datasets; }) return kind.datasets;
+        return {};
+      },
       input());
 }
 
@@ -66,9 +66,8 @@ std::optional<std::uint64_t> Plan::given_seed() const {
 
 std::optional<std::uint64_t> Plan::seed() const {
   std::optional<std::uint64_t> seed;
-  const bool zipped = std::holds_alternative<Zip>(input());
   for (const PlanPtr& part : parts())
-    if (!seed && !zipped) seed = part->seed();
+    if (!seed && !makes_one_source(input())) seed = part->seed();
   for (const Operation& operation : operations_)
     std::visit(Overloaded{[&](const Seed& given) { seed = given.seed; },
                           [&](const Mix& mix) {
@@ -92,13 +91,13 @@ std::optional<std::uint64_t> Plan::seed() const {
 }
 
 bool Plan::is_plain() const noexcept {
-  const bool single = parts().empty() || std::holds_alternative<Zip>(input());
+  const bool single = parts().empty() || makes_one_source(input());
   return single && find<Filter>() == nullptr && operations_on_positions() == 0;
 }
 
 std::uint32_t Plan::operations_on_positions() const noexcept {
   std::uint32_t count = 0;
-  if (!std::holds_alternative<Zip>(input()))
+  if (!makes_one_source(input()))
     for (const PlanPtr& part : parts()) count = std::max(count, part->operations_on_positions());
   if (std::holds_alternative<Mix>(input())) ++count;
   return count + static_cast<std::uint32_t>(std::ranges::count_if(operations_, is_on_positions));

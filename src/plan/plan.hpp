@@ -38,7 +38,7 @@ class Plan {
     return nullptr;
   }
 
-  /// The plans that a mix, concatenate or zip begins with; empty for others.
+  /// The plans that a mix, concatenate, zip or partners begins with; empty for others.
   [[nodiscard]] std::span<const PlanPtr> parts() const noexcept;
   /// The plan's stream; null where it reads sources. A stream is the only input.
   [[nodiscard]] Stream* stream() const noexcept;

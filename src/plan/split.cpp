@@ -142,7 +142,7 @@ void require_fixed(const Plan& plan, const char* verb) {
                      "to files first");
   if (std::holds_alternative<Mix>(plan.input()))
     refuse(verb, "a mix has another order in each epoch: do it to each of its data sets before");
-  if (!std::holds_alternative<Zip>(plan.input()))
+  if (!makes_one_source(plan.input()))
     for (const PlanPtr& part : plan.parts()) require_fixed(*part, verb);
   for (const Operation& operation : plan.operations()) {
     if (std::holds_alternative<Batch>(operation))

@@ -104,6 +104,18 @@ void visit_fields(Visitor& visit, YoloArguments& all) {
 }
 SourcePtr make(YoloArguments all) { return yolo(all.data, std::move(all.options)); }
 
+struct VocArguments {
+  static constexpr const char* kName = "voc";
+  std::string root;
+  VocOptions options;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, VocArguments& all) {
+  visit.required("root", all.root);
+  visit_fields(visit, all.options);
+}
+SourcePtr make(VocArguments all) { return voc(all.root, std::move(all.options)); }
+
 struct WebDatasetArguments {
   static constexpr const char* kName = "webdataset";
   std::vector<std::string> shards;
@@ -277,6 +289,10 @@ Description describe_yolo(const std::filesystem::path& data, const YoloOptions& 
   return core::describe_call(YoloArguments{absolute(data.string()), options});
 }
 
+Description describe_voc(const std::filesystem::path& root, const VocOptions& options) {
+  return core::describe_call(VocArguments{absolute(root.string()), options});
+}
+
 Description describe_webdataset(const ShardPaths& shards, const WebDatasetOptions& options) {
   return core::describe_call(WebDatasetArguments{all_absolute(shards.as_given()), options});
 }
@@ -328,9 +344,9 @@ Description describe_zip(const std::vector<Description>& parts) {
 
 std::map<std::string, MakeSource> makers_of_sources() {
   return makers_of<ImageFolderArguments, FilesArguments, ImagesFromArguments, CocoArguments,
-                   YoloArguments, WebDatasetArguments, TfRecordArguments, ParquetArguments,
-                   ArrowArguments, MdsArguments, ArraysArguments, TokenFilesArguments,
-                   MegatronArguments, NumbersArguments>();
+                   YoloArguments, VocArguments, WebDatasetArguments, TfRecordArguments,
+                   ParquetArguments, ArrowArguments, MdsArguments, ArraysArguments,
+                   TokenFilesArguments, MegatronArguments, NumbersArguments>();
 }
 
 std::vector<Description> parts_of_zip(std::string_view options) {

@@ -31,6 +31,8 @@ namespace penstock::source {
                                         const CocoOptions& options);
 [[nodiscard]] Description describe_yolo(const std::filesystem::path& data,
                                         const YoloOptions& options);
+[[nodiscard]] Description describe_voc(const std::filesystem::path& root,
+                                       const VocOptions& options);
 [[nodiscard]] Description describe_webdataset(const ShardPaths& shards,
                                               const WebDatasetOptions& options);
 [[nodiscard]] Description describe_tfrecord(const ShardPaths& files,

@@ -31,7 +31,8 @@ Result<std::span<std::byte>> Record::allocate(std::size_t bytes) {
     Block& grown = blocks_[used_ - 1];
     const std::size_t room = limit_ - memory_bytes();
     const std::size_t wanted = bytes + kPadding;
-    const std::size_t capacity = bytes / 4 < room - wanted ? wanted + bytes / 4 : room;
+    // Room to grow, but not the last of it, which other blocks of this record may need.
+    const std::size_t capacity = bytes / 4 < room - wanted ? wanted + bytes / 4 : wanted;
     grown.bytes = std::make_unique_for_overwrite<std::byte[]>(capacity);
     grown.capacity = capacity;
   }

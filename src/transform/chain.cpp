@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/core/partner_names.hpp"
 #include "src/transform/catalog.hpp"
 #include "src/transform/find_field.hpp"
 
@@ -91,6 +92,13 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
 
   for (const std::size_t value : live) {
     const FieldSpec& spec = values_[value].spec;
+    if (spec.shape.is_dynamic() && is_of_partner(spec.name))
+      throw std::invalid_argument(fmt::format(
+          "'{}' is of a partner, and no transform takes it: decode_image(crop=mosaic(640)) takes "
+          "the images and what its option instances names; rename() what is not needed to '' "
+          "before "
+          "partners, or leave partners out",
+          spec.to_string()));
     if (spec.shape.is_dynamic())
       throw std::invalid_argument(
           fmt::format("the samples of '{}' differ in size, and those of a batch have one: map them "
@@ -111,6 +119,14 @@ TransformChain::TransformChain(std::span<const FieldSpec> record_fields,
                       kScratchAlignment;
   }
   find_decoded();
+}
+
+bool TransformChain::is_of_partner(std::string_view name) const {
+  const auto has = [&](std::string_view field) {
+    return std::ranges::find(record_fields_, field, &FieldSpec::name) != record_fields_.end();
+  };
+  const std::size_t end = name.rfind('_');
+  return end != name.npos && has(core::kPartners) && has(name) && has(name.substr(0, end));
 }
 
 void TransformChain::find_decoded() {

@@ -95,6 +95,8 @@ class TransformChain {
   Result<void> run(const Step& step, const SampleId& sample, Scratch& scratch,
                    const Packing* packing) const;
   void find_decoded();
+  // Whether it is a field that Dataset::partners made.
+  [[nodiscard]] bool is_of_partner(std::string_view name) const;
 
   std::vector<FieldSpec> record_fields_;
   std::vector<FieldSpec> fields_;

@@ -252,6 +252,58 @@ Region draw_canvas(const RandomIouCropOptions& options, int width, int height, R
   return {.x = -left, .y = -top, .width = across, .height = down};
 }
 
+// One direction of a canvas of twice the sample's size, in pixels of the sample.
+struct CanvasLine {
+  std::int64_t begin = 0;
+  std::int64_t meeting = 0;  // where the images meet
+  std::int64_t end = 0;
+};
+
+CanvasLine draw_canvas_line(const MosaicOptions& options, double scale, const Side& side,
+                            Random& random) {
+  const double sample = side.sample;
+  const double meeting = sample * random.uniform(0.5, 1.5);
+  const double middle = sample * random.uniform(0.5 - options.translate, 0.5 + options.translate);
+  const auto shown = [&](double place) {
+    return static_cast<std::int64_t>(round_half_even((place - sample) * scale + middle));
+  };
+  return {.begin = shown(0), .meeting = shown(meeting), .end = shown(2 * sample)};
+}
+
+// All images of a sample draw the same numbers.
+Placement place_mosaic(const MosaicOptions& options, const Side& width, const Side& height,
+                       int number, int images, Random& random) {
+  const double scale = random.uniform(options.scale.low, options.scale.high);
+  const CanvasLine across = draw_canvas_line(options, scale, width, random);
+  const CanvasLine down = draw_canvas_line(options, scale, height, random);
+  const double enlarged = largest_fit(width, height) * scale;
+  Placement placement;
+  // False where the sample shows nothing of it.
+  const auto fit = [&](const Side& side, const CanvasLine& line, bool is_last, double& from,
+                       double& extent, int& place_from, int& place_extent) {
+    const auto resized = std::max<std::int64_t>(
+        static_cast<std::int64_t>(round_half_even(side.image * enlarged)), 1);
+    std::int64_t at = is_last ? line.meeting : line.meeting - resized;
+    if (images == 1) at = (line.begin + line.end - resized) / 2;
+    const std::int64_t begin = std::max({at, line.begin, std::int64_t{0}});
+    const std::int64_t end = std::min({at + resized, line.end, std::int64_t{side.sample}});
+    if (end <= begin) return false;
+    const auto source = [&](std::int64_t pixels) {
+      return static_cast<double>(pixels) * side.image / static_cast<double>(resized);
+    };
+    from = source(begin - at);
+    extent = source(end - begin);
+    place_from = static_cast<int>(begin);
+    place_extent = static_cast<int>(end - begin);
+    return true;
+  };
+  const bool shows = fit(width, across, number % 2 == 1, placement.region.x, placement.region.width,
+                         placement.place.x, placement.place.width) &&
+                     fit(height, down, number / 2 == 1, placement.region.y, placement.region.height,
+                         placement.place.y, placement.place.height);
+  return shows ? placement : Placement{};
+}
+
 double overlap_of(const Region& a, const Region& b) {
   const double width = std::min(a.x + a.width, b.x + b.width) - std::max(a.x, b.x);
   const double height = std::min(a.y + a.height, b.y + b.height) - std::max(a.y, b.y);
@@ -329,6 +381,17 @@ struct CheckCrop {
     check_range(crop.kName, "scale", crop.options.scale, 1e9);
     check_fill_color(crop);
   }
+  void operator()(const transform::Mosaic& crop) const {
+    check_range(crop.kName, "scale", crop.options.scale, 1e9);
+    if (!(crop.options.translate >= 0 && crop.options.translate <= 1))
+      throw std::invalid_argument(
+          fmt::format("{}: translate is a fraction of the sample's size from 0 to 1, found {}",
+                      crop.kName, crop.options.translate));
+    if (!(crop.options.mixup >= 0 && crop.options.mixup <= 1))
+      throw std::invalid_argument(fmt::format("{}: mixup is a probability from 0 to 1, found {}",
+                                              crop.kName, crop.options.mixup));
+    check_fill_color(crop);
+  }
   void operator()(const transform::RandomIouCrop& crop) const {
     const RandomIouCropOptions& options = crop.options;
     const auto refuse = [&](const std::string& what) {
@@ -364,6 +427,7 @@ struct PlaceCrop {
   Random& random;
   int part = 0;
   std::span<const Region> boxes{};
+  int images = 1;
 
   Result<Placement> operator()(const transform::RandomResizedCrop& crop) const {
     return fill_sample(
@@ -402,6 +466,9 @@ struct PlaceCrop {
     const Region canvas = draw_canvas(crop.options, width.image, height.image, random);
     return place_frame(draw_part(crop.options, canvas, boxes, random), width, height);
   }
+  Result<Placement> operator()(const transform::Mosaic& crop) const {
+    return place_mosaic(crop.options, width, height, part, images, random);
+  }
 };
 
 }  // namespace
@@ -415,10 +482,14 @@ Region Placement::frame(ImageSize size) const noexcept {
           .height = region.height * down};
 }
 Result<Placement> choose_placement(const Crop& crop, int image_width, int image_height,
-                                   Random& random, int part, std::span<const Region> boxes) {
+                                   Random& random, int part, std::span<const Region> boxes,
+                                   int images) {
   if (crop.is_empty())
     throw std::invalid_argument("there is no crop: give one, such as random_resized_crop(224)");
-  if (part < 0 || part >= std::max(crop.parts(), 1))
+  if (images != 1 && (images != transform::Mosaic::kImages || transform::images_of(crop) == 1))
+    throw std::invalid_argument(
+        fmt::format("{} is not made of {} images", crop.to_string(), images));
+  if (part < 0 || part >= std::max({crop.parts(), images, 1}))
     throw std::invalid_argument(fmt::format("{} has no part {}", crop.to_string(), part));
   if (image_width < 1 || image_height < 1)
     throw std::invalid_argument(
@@ -427,7 +498,8 @@ Result<Placement> choose_placement(const Crop& crop, int image_width, int image_
                               .height = {.image = image_height, .sample = crop.size().height},
                               .random = random,
                               .part = part,
-                              .boxes = boxes},
+                              .boxes = boxes,
+                              .images = images},
                     crop.kind()->value);
 }
 
@@ -469,6 +541,22 @@ bool transform::needs_boxes(const Crop& crop) noexcept {
         return requires { kind.kNeedsBoxes; };
       },
       crop.kind()->value);
+}
+
+int transform::images_of(const Crop& crop) noexcept {
+  if (crop.is_empty()) return 1;
+  return std::visit(
+      [](const auto& kind) {
+        if constexpr (requires { kind.images(); }) return kind.images();
+        return 1;
+      },
+      crop.kind()->value);
+}
+
+double transform::mixup_of(const Crop& crop) noexcept {
+  if (crop.is_empty()) return 0;
+  const auto* const mosaic = std::get_if<Mosaic>(&crop.kind()->value);
+  return mosaic == nullptr ? 0 : mosaic->options.mixup;
 }
 
 Color transform::fill_of(const Crop& crop) noexcept {
@@ -538,6 +626,9 @@ Crop scale_jitter(ImageSize size, ScaleJitterOptions options) {
 }
 Crop random_iou_crop(ImageSize size, RandomIouCropOptions options) {
   return transform::make_crop(transform::RandomIouCrop{size, std::move(options)});
+}
+Crop mosaic(ImageSize size, MosaicOptions options) {
+  return transform::make_crop(transform::Mosaic{size, options});
 }
 
 }  // namespace penstock

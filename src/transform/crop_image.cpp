@@ -192,6 +192,10 @@ TransformPtr crop_image(CropImageOptions options) {
                  .filter = options.filter,
                  .geometry = std::move(options.geometry)};
   transform::check_view(CropImageOptions::kName, view);
+  if (transform::images_of(view.crop) != 1)
+    throw std::invalid_argument(
+        fmt::format("{}: {} is made of images that are not decoded yet: decode_image takes it",
+                    CropImageOptions::kName, view.crop.to_string()));
   if (view.field.empty())
     throw std::invalid_argument("crop_image: name the field that holds the image");
   return std::make_shared<CropImage>(

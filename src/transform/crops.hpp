@@ -79,8 +79,17 @@ struct RandomIouCrop {
   RandomIouCropOptions options;
 };
 
+struct Mosaic {
+  static constexpr const char* kName = "mosaic";
+  static constexpr int kImages = 4;  // of one
+  static constexpr bool is_random() noexcept { return true; }
+  [[nodiscard]] int images() const noexcept { return options.mixup > 0 ? 2 * kImages : kImages; }
+  ImageSize size;
+  MosaicOptions options;
+};
+
 using AnyCrop = std::variant<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop,
-                             ScaleJitter, FiveCrops, TenCrops, CoverCrop, RandomIouCrop>;
+                             ScaleJitter, FiveCrops, TenCrops, CoverCrop, RandomIouCrop, Mosaic>;
 
 template <class Visitor, class Kind>
 requires requires(Kind& crop) { AnyCrop(crop); }
@@ -104,6 +113,11 @@ struct CropKind {
 
 /// Whether it is chosen by the boxes of an image's instances.
 [[nodiscard]] bool needs_boxes(const Crop& crop) noexcept;
+
+/// The images that it is made of: 1, or that of a sample and its partners.
+[[nodiscard]] int images_of(const Crop& crop) noexcept;
+/// MosaicOptions::mixup; 0 of other crops.
+[[nodiscard]] double mixup_of(const Crop& crop) noexcept;
 
 /// What stands in a sample beside the image.
 [[nodiscard]] Color fill_of(const Crop& crop) noexcept;

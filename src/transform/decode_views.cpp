@@ -39,6 +39,9 @@ TransformPtr decode_views(DecodeViewsOptions options) {
     if (transform::needs_boxes(view.crop))
       refuse(fmt::format("{} is chosen by boxes, which decode_image takes in its option instances",
                          view.crop.to_string()));
+    if (transform::images_of(view.crop) != 1)
+      refuse(fmt::format("{} is made of several images, which decode_image takes",
+                         view.crop.to_string()));
     for (const std::string& name : {view.field, view.geometry}) {
       if (name.empty()) continue;
       if (std::ranges::count(names, name) > 0)

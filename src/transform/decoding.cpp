@@ -1,6 +1,7 @@
 #include "src/transform/decoding.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -15,7 +16,9 @@
 
 #include <fmt/format.h>
 
+#include "src/augment/variates.hpp"
 #include "src/core/image_kind.hpp"
+#include "src/core/partner_names.hpp"
 #include "src/jpeg/image.hpp"
 #include "src/jpeg/pixels/rows.hpp"
 #include "src/transform/color.hpp"
@@ -24,6 +27,7 @@
 #include "src/transform/formats/image_reader.hpp"
 #include "src/transform/formats/png.hpp"
 #include "src/transform/image_packer.hpp"
+#include "src/transform/joined_rows.hpp"
 #include "src/transform/view.hpp"
 #include "src/transform/wide_resize.hpp"
 
@@ -32,6 +36,10 @@ namespace penstock::transform {
 namespace {
 
 constexpr unsigned kStreamsOfAView = 256;
+// Sequences of random numbers of a mosaic, which is the only view.
+constexpr std::uint16_t kSecondMosaic = 1;
+constexpr std::uint16_t kMixing = 2;
+constexpr double kMixupAlpha = 32;  // Ultralytics'
 
 // What a thread keeps between images.
 struct Scratch {
@@ -40,6 +48,8 @@ struct Scratch {
   std::vector<std::uint8_t> pixels;   // an image decoded as a whole
   std::vector<std::uint16_t> levels;  // the same, of 16 bits
   WideResize wide;
+  JoinedRows joined;
+  std::vector<std::uint8_t> mixed;  // a mosaic that another one is mixed with
 
   static Scratch& of_this_thread() {
     static thread_local Scratch scratch;
@@ -73,10 +83,26 @@ void turn_upright(std::vector<std::uint16_t>& levels, const StoredImage& image, 
   levels = std::move(upright);
 }
 
+// `levels` become those of `other` times a weight and their own times the rest, rounded.
+void mix_into(std::span<std::uint8_t> levels, std::span<const std::uint8_t> other, double weight) {
+  constexpr int kBits = 16;
+  const auto of_other = static_cast<std::uint32_t>(std::lround(std::ldexp(weight, kBits)));
+  const std::uint32_t own = (1U << kBits) - of_other;
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    levels[i] = static_cast<std::uint8_t>(
+        (other[i] * of_other + levels[i] * own + (1U << (kBits - 1))) >> kBits);
+}
+
 // The packer that an image is offered to.
 struct Offer {
   ImagePacker& packer;
   bool packed = false;
+};
+
+// Which of the images that a sample is made of.
+struct ImageNumber {
+  int number = 0;
+  int images = 1;
 };
 
 class Decoding final : public PackingTransform {
@@ -122,6 +148,7 @@ class Decoding final : public PackingTransform {
     for (const ImageView& view : options_.views)
       add_outputs(view, options_.dtype, options_.channels, binding.outputs);
     moved_.bind(fields, options_.views.front().crop.size(), binding);
+    if (is_mosaic()) bind_partners(fields, binding);
     return binding;
   }
 
@@ -145,6 +172,7 @@ class Decoding final : public PackingTransform {
     if (options_.dtype != DType::u8 || options_.channels != 3)
       return fmt::format("it has {} and {} channels, not u8 and 3", name_of(options_.dtype),
                          options_.channels);
+    if (is_mosaic()) return "it is made of several images";
     if (crops_.size() != 1) return fmt::format("it has {} crops of an image", crops_.size());
     const ResizeFilter filter = options_.views.front().filter;
     if (filter != ResizeFilter::bilinear && filter != ResizeFilter::bicubic)
@@ -168,7 +196,8 @@ class Decoding final : public PackingTransform {
                      Offer* offer) const {
     Scratch& scratch = Scratch::of_this_thread();
     try {
-      if (auto decoded = decode(in, scratch, out, random, offer); !decoded) return decoded;
+      if (is_mosaic()) return join(in, scratch, out, random);
+      if (auto decoded = decode(in, scratch, out, random, offer, {}); !decoded) return decoded;
       if (moved_.empty()) return {};
       return moved_.crop(in.subspan(1), out, first_moved_, scratch.views.front().window());
     } catch (const std::bad_alloc&) {
@@ -187,6 +216,102 @@ class Decoding final : public PackingTransform {
     std::size_t output;    // the view's field; its geometry is behind it
   };
 
+  [[nodiscard]] bool is_mosaic() const noexcept {
+    return images_of(options_.views.front().crop) != 1;
+  }
+
+  // The fields of the partners that are what the sample's own are, and the partners' numbers, which stay.
+  void bind_partners(std::span<const FieldSpec> fields, Binding& binding) const {
+    const Crop& crop = options_.views.front().crop;
+    const auto refuse = [&](const std::string& what) {
+      throw std::invalid_argument(
+          fmt::format("{}: {} {}", description_.name, crop.to_string(), what));
+    };
+    const auto partners = static_cast<std::size_t>(images_of(crop) - 1);
+    const auto numbers = std::ranges::find(fields, core::kPartners, &FieldSpec::name);
+    if (numbers == fields.end())
+      refuse(fmt::format("is made of a sample and {0} others: put partners({0}) behind the source",
+                         partners));
+    if (numbers->dtype != DType::i64 ||
+        numbers->shape != Shape({static_cast<std::int64_t>(partners)}))
+      refuse(
+          fmt::format("is made of a sample and {0} others, and '{1}' says that there are not as "
+                      "many: put partners({0}) behind the source",
+                      partners, numbers->to_string()));
+    const std::vector<std::size_t> own = binding.inputs;
+    for (std::size_t k = 1; k <= partners; ++k)
+      for (const std::size_t input : own) {
+        const std::string name = core::partner_name(fields[input].name, k);
+        const std::size_t partner = find_field(fields, name, description_.name);
+        if (fields[partner].dtype != fields[input].dtype ||
+            fields[partner].shape != fields[input].shape)
+          refuse(fmt::format("takes {} as it takes {}: put it before what makes them different",
+                             fields[partner].to_string(), fields[input].to_string()));
+        binding.inputs.push_back(partner);
+      }
+    binding.inputs.push_back(static_cast<std::size_t>(numbers - fields.begin()));
+    binding.outputs.push_back(*numbers);
+  }
+
+  // Decodes all images of a mosaic into one.
+  Result<void> join(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
+                    Random& random) const {
+    const Crop& crop = options_.views.front().crop;
+    const ConstTensorView& partners = in.back();
+    const std::size_t fields = (in.size() - 1) / static_cast<std::size_t>(images_of(crop));
+    const auto own = in.subspan(1, fields - 1);
+    const Images images{.in = in, .fields = fields, .numbers = partners.data<std::int64_t>()};
+    const bool is_alone = images.numbers[0] < 0;
+    if (!moved_.empty()) scratch.joined.begin(first_moved_, moved_.instances().output_types(own));
+    if (auto made = join_some(images, 0, is_alone ? 1 : Mosaic::kImages, scratch, out, random);
+        !made)
+      return made;
+    Random mixing = random.of_stream(kMixing);
+    if (mixing.uniform() < mixup_of(crop) && !is_alone) {
+      const std::span<std::uint8_t> levels(out[0].data<std::uint8_t>(), out[0].bytes().size());
+      scratch.mixed.assign(levels.begin(), levels.end());
+      if (auto made = join_some(images, Mosaic::kImages, Mosaic::kImages, scratch, out,
+                                random.of_stream(kSecondMosaic));
+          !made)
+        return made;
+      mix_into(levels, scratch.mixed, augment::beta_variate(kMixupAlpha, mixing));
+      jpeg::trim(scratch.mixed);
+    }
+    if (!moved_.empty()) scratch.joined.finish(out, own);
+    std::ranges::copy(partners.bytes(), out[out.size() - 1].bytes().begin());
+    return {};
+  }
+
+  // The inputs of a mosaic: the fields of each image, one image after another.
+  struct Images {
+    std::span<const ConstTensorView> in;
+    std::size_t fields;
+    const std::int64_t* numbers;  // of the partners
+  };
+
+  // Makes one mosaic, of `count` images from number `first` on.
+  Result<void> join_some(const Images& images, int first, int count, Scratch& scratch, Outputs out,
+                         const Random& random) const {
+    fill_sample(options_.views.front().crop, options_.channels, out[0].data<std::uint8_t>());
+    for (int k = 0; k < count; ++k) {
+      const auto number = static_cast<std::size_t>(first + k);
+      const auto one = images.in.subspan(images.fields * number, images.fields);
+      Random own = random;  // each image draws the same numbers
+      Result<void> result = decode(one, scratch, out, own, nullptr, {k, count});
+      if (result && !moved_.empty() && !scratch.views.front().is_empty())
+        result = moved_.crop(one.subspan(1), scratch.joined.outputs(), first_moved_,
+                             scratch.views.front().window());
+      if (result) continue;
+      if (number == 0) return result;
+      Fault fault = std::move(result.fault());
+      fault.reason = fmt::format("partner {} of it, record {}: {}", number,
+                                 images.numbers[number - 1], fault.reason);
+      fault.partner = static_cast<std::uint64_t>(images.numbers[number - 1]);
+      return fault;
+    }
+    return {};
+  }
+
   Result<void> check_size(int width, int height) const {
     const double megapixels = static_cast<double>(width) * height / 1e6;
     if (width < 1 || height < 1)
@@ -204,7 +329,7 @@ class Decoding final : public PackingTransform {
 
   // Chooses what each crop shows.
   Result<std::span<View>> choose(std::span<const ConstTensorView> in, const StoredImage& image,
-                                 Scratch& scratch, Random& random) const {
+                                 Scratch& scratch, Random& random, ImageNumber which) const {
     if (auto fits = check_size(image.width, image.height); !fits) return std::move(fits.fault());
     if (scratch.views.size() < crops_.size()) scratch.views.resize(crops_.size());
     const std::span views = std::span(scratch.views).first(crops_.size());
@@ -214,8 +339,9 @@ class Decoding final : public PackingTransform {
     for (std::size_t i = 0; i < views.size(); ++i) {
       // The first sequence is the one that was handed over.
       Random other = random.of_stream(crops_[i].stream);
-      if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other,
-                                        static_cast<int>(crops_[i].copy), *boxes);
+      const int part = is_mosaic() ? which.number : static_cast<int>(crops_[i].copy);
+      if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other, part, *boxes,
+                                        which.images);
           !chosen)
         return std::move(chosen.fault());
     }
@@ -234,7 +360,7 @@ class Decoding final : public PackingTransform {
       const CropPlace& place = crops_[i];
       views[i].begin(
           out[place.output].data<std::uint8_t>() + place.copy * levels_of_crop(view_of(i)),
-          options_.channels);
+          options_.channels, !is_mosaic());
     }
     if (!run_views(views, rows, left)) return false;
     for (std::size_t i = 0; i < views.size(); ++i)
@@ -262,7 +388,7 @@ class Decoding final : public PackingTransform {
   };
 
   Result<void> decode(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
-                      Random& random, Offer* offer) const {
+                      Random& random, Offer* offer, ImageNumber which) const {
     const std::span<const std::byte> bytes = in[0].bytes();
     const core::Content content = core::content_of(bytes);
     if (options_.dtype == DType::u16 && content.kind != core::ImageKind::unknown)
@@ -270,8 +396,9 @@ class Decoding final : public PackingTransform {
                  ? decode_wide(in, scratch, out, random)
                  : fault(fmt::format("dtype u16 is for PNGs of 16 bits a level, found {} {}",
                                      content.article, content.name));
-    return content.kind == core::ImageKind::jpeg ? decode_jpeg(in, scratch, out, random, offer)
-                                                 : decode_whole(in, scratch, out, random);
+    return content.kind == core::ImageKind::jpeg
+               ? decode_jpeg(in, scratch, out, random, offer, which)
+               : decode_whole(in, scratch, out, random, which);
   }
 
   // Has the packer take a JPEG, if it can: no later than this it is known that the image is whole, and where it is cropped.
@@ -297,7 +424,7 @@ class Decoding final : public PackingTransform {
   }
 
   Result<void> decode_jpeg(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
-                           Random& random, Offer* offer) const {
+                           Random& random, Offer* offer, ImageNumber which) const {
     const std::span<const std::byte> bytes = in[0].bytes();
     const Closing closing{scratch};
     JpegStats* const stats = options_.stats.get();
@@ -308,8 +435,9 @@ class Decoding final : public PackingTransform {
     StoredImage image{.width = opened->width,
                       .height = opened->height,
                       .exif = options_.exif ? opened->orientation : 1};
-    const Result<std::span<View>> views = choose(in, image, scratch, random);
+    const Result<std::span<View>> views = choose(in, image, scratch, random, which);
     if (!views) return views.fault();
+    if (views->front().is_empty()) return {};
     if (offer != nullptr && pack(bytes, image, views->front(), out, *offer)) return {};
     image.scale = scale_for(*views);
     for (View& view : *views) view.plan(image);
@@ -329,7 +457,7 @@ class Decoding final : public PackingTransform {
   }
 
   Result<void> decode_whole(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
-                            Random& random) const {
+                            Random& random, ImageNumber which) const {
     const std::span<const std::byte> bytes = in[0].bytes();
     const Closing closing{scratch};
     const Result<std::unique_ptr<ImageReader>> made = reader_for(bytes);
@@ -337,8 +465,9 @@ class Decoding final : public PackingTransform {
     ImageReader& reader = **made;
     if (auto opened = reader.open(bytes); !opened) return opened;
     const StoredImage image = stored(reader);
-    const Result<std::span<View>> views = choose(in, image, scratch, random);
+    const Result<std::span<View>> views = choose(in, image, scratch, random, which);
     if (!views) return views.fault();
+    if (views->front().is_empty()) return {};
     for (View& view : *views) view.plan(image);
     const auto width = static_cast<std::size_t>(image.width);
     const auto height = static_cast<std::size_t>(image.height);
@@ -360,7 +489,7 @@ class Decoding final : public PackingTransform {
     PngReader reader;
     if (auto opened = reader.open(bytes); !opened) return opened;
     const StoredImage image = stored(reader);
-    const Result<std::span<View>> views = choose(in, image, scratch, random);
+    const Result<std::span<View>> views = choose(in, image, scratch, random, {});
     if (!views) return views.fault();
     const std::size_t size = static_cast<std::size_t>(image.width) *
                              static_cast<std::size_t>(image.height) *
@@ -411,6 +540,13 @@ TransformPtr make_decoding(DecodeViewsOptions options, Description description, 
   if (options.dtype != DType::u8 && options.dtype != DType::u16)
     refuse(fmt::format("dtype is u8, or u16 for PNGs of 16 bits a level; found {}",
                        name_of(options.dtype)));
+  const ImageView& first = options.views.front();
+  if (images_of(first.crop) != 1) {
+    const std::string of_several = first.crop.to_string() + " is made of several images";
+    if (moved.has_masks()) refuse(of_several + ", and takes no masks");
+    if (!first.geometry.empty()) refuse(of_several + ": geometry is that of one");
+    if (options.dtype != DType::u8) refuse(of_several + ", of dtype u8");
+  }
   if (options.dtype == DType::u16) {
     for (const ImageView& view : options.views) check_wide_filter(description.name, view.filter);
     if (options.background) refuse("a background is for dtype u8; of u16, alpha is dropped");

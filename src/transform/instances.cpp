@@ -488,6 +488,15 @@ Result<std::vector<Region>> MovedInstances::boxes(std::span<const ConstTensorVie
   return Rows(*this, image, {}).regions(in[0]);
 }
 
+std::vector<DType> MovedInstances::output_types(std::span<const ConstTensorView> in) const {
+  std::vector<DType> types;
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    const bool is_place = names_[i] == options_->boxes || names_[i] == options_->keypoints;
+    types.push_back(is_place ? DType::f32 : in[i].dtype());
+  }
+  return types;
+}
+
 Result<void> MovedInstances::move(std::span<const ConstTensorView> in, Outputs out,
                                   std::size_t first_output, ImageSize image,
                                   std::span<const PointMove> moves) const {

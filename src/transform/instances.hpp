@@ -68,6 +68,8 @@ class MovedInstances {
                                                   ImageSize image) const;
 
   [[nodiscard]] bool empty() const noexcept { return !options_; }
+  /// The types of the outputs, of these inputs; as for move().
+  [[nodiscard]] std::vector<DType> output_types(std::span<const ConstTensorView> in) const;
   /// Adds its fields, and in which form it takes them.
   void describe(ImageFields& takes) const;
 

@@ -62,6 +62,8 @@ class MovedFields {
     instances_.describe(move.takes);
     return move;
   }
+  [[nodiscard]] bool has_masks() const noexcept { return !masks_.empty(); }
+  [[nodiscard]] const MovedInstances& instances() const noexcept { return instances_; }
   [[nodiscard]] bool empty() const noexcept { return masks_.empty() && instances_.empty(); }
 
  private:

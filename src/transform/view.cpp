@@ -59,13 +59,14 @@ bool is_random(const ImageView& view) noexcept {
 }
 
 Result<void> View::choose(const ImageView& view, const StoredImage& image, Random& random, int copy,
-                          std::span<const Region> boxes) {
+                          std::span<const Region> boxes, int images) {
   crop_ = view.crop;
   filter_ = view.filter;
   image_ = image;
   const ImageSize upright = image.upright();
+  const bool has_parts = crop_.parts() != 0 || images != 1;
   auto placement = choose_placement(crop_, upright.width, upright.height, random,
-                                    crop_.parts() == 0 ? 0 : copy, boxes);
+                                    has_parts ? copy : 0, boxes, images);
   if (!placement) return std::move(placement.fault());
   placement_ = *placement;
   // Drawn whatever the probability: the crops of a run do not depend on it.
@@ -151,20 +152,21 @@ std::ptrdiff_t View::out_stride() const noexcept {
   return std::ptrdiff_t{channels_} * crop_.size().width;
 }
 
-void View::fill() const {
-  const ImageSize size = crop_.size();
-  if (ImageSize(placement_.place.height, placement_.place.width) == size) return;
-  const auto levels = levels_of(fill_of(crop_));
+void fill_sample(const Crop& crop, int channels, std::uint8_t* out) {
+  const ImageSize size = crop.size();
+  const auto levels = levels_of(fill_of(crop));
+  const std::ptrdiff_t stride = std::ptrdiff_t{channels} * size.width;
   for (int x = 0; x < size.width; ++x)
-    std::copy_n(levels.data(), channels_, out_ + std::ptrdiff_t{channels_} * x);
-  for (int y = 1; y < size.height; ++y) std::copy_n(out_, out_stride(), out_ + y * out_stride());
+    std::copy_n(levels.data(), channels, out + std::ptrdiff_t{channels} * x);
+  for (int y = 1; y < size.height; ++y) std::copy_n(out, stride, out + y * stride);
 }
 
-void View::begin(std::uint8_t* out, int channels) {
+void View::begin(std::uint8_t* out, int channels, bool fills) {
   out_ = out;
   channels_ = channels;
-  fill();
   const PixelRect& place = placement_.place;
+  if (fills && ImageSize(place.height, place.width) != crop_.size())
+    fill_sample(crop_, channels, out);
   std::uint8_t* first = out + place.y * out_stride() + std::ptrdiff_t{channels} * place_left();
   std::ptrdiff_t stride = out_stride();
   int rows = place.height;

@@ -44,11 +44,16 @@ struct StoredImage {
 /// Threads  one caller at a time; keeps scratch memory between images.
 class View {
  public:
-  /// Draws what `view` shows of `image`; in its field's crop number `copy`. `boxes` as for choose_placement().
+  /// Draws what `view` shows of `image`; in its field's crop number `copy`, or in a mosaic of `images` image number `copy`. `boxes`
+  /// as for choose_placement().
   ///
   /// Errors  Fault  the image is too small for the crop
   [[nodiscard]] Result<void> choose(const ImageView& view, const StoredImage& image, Random& random,
-                                    int copy, std::span<const Region> boxes = {});
+                                    int copy, std::span<const Region> boxes = {}, int images = 1);
+  /// Whether the sample shows nothing of it: then there is nothing more to do.
+  [[nodiscard]] bool is_empty() const noexcept {
+    return placement_.place.width == 0 || placement_.place.height == 0;
+  }
   /// At which no pixel of the sample is made of less than one of the image's: 1, 2, 4 or 8.
   [[nodiscard]] int largest_scale() const noexcept;
 
@@ -59,8 +64,9 @@ class View {
   /// The most rows that are asked for at once.
   [[nodiscard]] int row_span() const noexcept { return resize().row_span(); }
 
-  /// `out` has room for the sample: u8 [H,W,channels], with 3 channels, or 1 of their luma.
-  void begin(std::uint8_t* out, int channels);
+  /// `out` has room for the sample: u8 [H,W,channels], with 3 channels, or 1 of their luma. Without `fills` what is beside the image
+  /// stays as it is.
+  void begin(std::uint8_t* out, int channels, bool fills = true);
   [[nodiscard]] bool is_done() const noexcept { return resize().is_done(); }
   /// The first row that the next step asks for; those of later steps do not lie above it.
   [[nodiscard]] int next_row() const noexcept { return resize().next_row(); }
@@ -78,7 +84,6 @@ class View {
  private:
   [[nodiscard]] int place_left() const noexcept;
   [[nodiscard]] std::ptrdiff_t out_stride() const noexcept;
-  void fill() const;
   [[nodiscard]] const RowResize& resize() const noexcept {
     switch (filter_) {
       case ResizeFilter::bilinear:
@@ -114,6 +119,9 @@ class View {
   std::vector<std::uint8_t> aside_;
   std::vector<const std::uint8_t*> pointers_;
 };
+
+/// The whole sample of a crop in its fill: u8 [H,W,channels].
+void fill_sample(const Crop& crop, int channels, std::uint8_t* out);
 
 /// What all of `views` need together, which are at least one.
 [[nodiscard]] PixelRect source_of(std::span<const View> views) noexcept;

@@ -1,5 +1,6 @@
 // COCO annotation files: refused by an Error, or as columns that fit each other and have what a JSON parser finds. The same bytes
-// are label files of YOLO's: a fault, or instances that are within the image.
+// are label files of YOLO's: a fault, or instances that are within the image; and an XML file of Pascal VOC's: a fault, or boxes
+// that end where they begin, or later.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <penstock/core/error.hpp>
 
 #include "src/source/coco/coco_file.hpp"
+#include "src/source/voc/voc_file.hpp"
 #include "src/source/yolo/label_file.hpp"
 
 namespace {
@@ -57,12 +59,29 @@ void check_labels(std::string_view text, const penstock::source::YoloForm& form)
   for (const float number : read->keypoints) require(number >= -0.011F && number <= 2);
 }
 
+void check_voc(std::string_view text) {
+  const auto read = penstock::source::parse_voc(text, true);
+  if (!read) {
+    require(!read.fault().reason.empty());
+    return;
+  }
+  const std::size_t instances = read->names.size();
+  require(read->boxes.size() == 4 * instances && read->difficult.size() == instances &&
+          read->truncated.size() == instances);
+  for (std::size_t i = 0; i < instances; ++i) {
+    require(!read->names[i].empty() && read->difficult[i] <= 1 && read->truncated[i] <= 1);
+    require(read->boxes[4 * i] <= read->boxes[4 * i + 2] &&
+            read->boxes[4 * i + 1] <= read->boxes[4 * i + 3]);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   check_labels(text, {});
   check_labels(text, {.classes = 3, .keypoints = 2});
+  check_voc(text);
   try {
     const CocoFile file = penstock::source::parse_coco(text, "annotations");
     check(file);

@@ -334,7 +334,9 @@ void write_texts(const std::filesystem::path& folder) {
   const Dataset picked = Dataset(fake(20)).select({1, 3, 5}).sample({1, 2, 3}).seed(1).batch(
       2, {.remainder = Remainder::pad});
   int which = 0;
-  for (const Dataset& plan : {plain, mixed, picked}) {
+  const Dataset partnered =
+      Dataset(fake(9)).take(7).partners({.count = 2, .until_epoch = 3}).batch(4);
+  for (const Dataset& plan : {plain, mixed, picked, partnered.seed(2)}) {
     write_text(folder / fmt::format("plan_{}", which), plan.to_json({.registry = registry}));
     write_text(folder / fmt::format("state_{}", which++), plan.loader().state().to_json());
   }
@@ -405,7 +407,8 @@ void write_mds(const std::filesystem::path& folder) {
         test::mds_shard(layouts[i], {rows[i], rows[i], rows[i]}) + static_cast<char>(i) + '\2');
 }
 
-// Of COCO's form: boxes, keypoints, crowds with RLE, and nothing. Of YOLO's: boxes and polygons, and keypoints.
+// Of COCO's form: boxes, keypoints, crowds with RLE, and nothing. Of YOLO's: boxes and polygons, and keypoints. Of Pascal VOC's: two
+// objects.
 void write_annotations(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   const std::string images =
@@ -427,6 +430,13 @@ void write_annotations(const std::filesystem::path& folder) {
   write_text(folder / "boxes.txt",
              "\xef\xbb\xbf"
              "2 0.5 0.25 0.125 1\r\n\n0 0.1 0.1 0.9 0.1 0.9 0.9\n");
+  write_text(
+      folder / "objects.xml",
+      "<?xml version=\"1.0\"?>\n<annotation><filename>a.jpg</filename><object><name>cat</name>"
+      "<truncated>1</truncated><bndbox><xmin>1</xmin><ymin>2.5</ymin><xmax>30</xmax><ymax>4"
+      "</ymax></bndbox></object><object><name>dog</name><difficult>0</difficult><bndbox>"
+      "<ymax>9</ymax><xmax>9</xmax><ymin>9</ymin><xmin>9</xmin></bndbox></object>"
+      "</annotation>");
   write_text(folder / "keypoints.txt", "1 .5 .5 1 1 .1 .2 2 0 0 0\n0 .5 .5 1 1 -0.001 .2 .3 .4\n");
 }
 

@@ -130,6 +130,29 @@ TEST(Budget, ARecordThatDoesNotFitRaisesUnderEveryPolicy) {
   }
 }
 
+// A part that held much of one record leaves no less room for another part of the next one.
+TEST(Budget, ARecordFitsWhateverItsPartsHeldBefore) {
+  class OfParts final : public FakeSource {
+   public:
+    using FakeSource::FakeSource;
+    Result<void> read(std::uint64_t number, Record& record) const override {
+      if (auto result = FakeSource::read(number, record); !result) return result;
+      for (std::size_t part = 0; part < 4; ++part) {
+        const std::size_t bytes = part == number % 4 ? std::size_t{3} << 20 : 100;
+        const auto room = record.part(part).allocate(bytes);
+        if (!room) return Fault{.reason = room.fault().reason};
+        std::ranges::fill(*room, std::byte{1});
+      }
+      return {};
+    }
+  };
+  Loader loader = Dataset(std::make_shared<OfParts>(40))
+                      .batch(4)
+                      .loader({.threads = 1, .budget_bytes = std::size_t{6} << 20});
+  EXPECT_EQ(testing_support::drain(loader).size(), 10U);
+  EXPECT_LE(loader.stats().memory_peak_bytes, std::size_t{6} << 20);
+}
+
 TEST(Lifetime, MemoryStaysFlatAndWithinTheBudgetOverTenThousandSteps) {
   const std::size_t budget = std::size_t{16} << 20;
   Loader loader = Dataset(fake(100'000))

@@ -354,6 +354,106 @@ TEST(RandomIouCrop, OverlapsABoxWhoseMiddleIsInIt) {
   }
 }
 
+// Ultralytics' Mosaic and RandomPerspective, in doubles: where the part of an image that the canvas shows lies in the sample.
+Region of_ultralytics(int number, double width, double height, ImageSize sample, double scale,
+                      std::array<double, 2> meeting, std::array<double, 2> moved) {
+  const double fit = std::min(sample.width / width, sample.height / height);
+  const std::array<double, 2> size{width * fit, height * fit};
+  const std::array<double, 2> of_sample{static_cast<double>(sample.width),
+                                        static_cast<double>(sample.height)};
+  std::array<double, 2> begin{};
+  std::array<double, 2> end{};
+  for (std::size_t d = 0; d < 2; ++d) {
+    const bool is_second = d == 0 ? number % 2 == 1 : number >= 2;
+    begin[d] = is_second ? meeting[d] : std::max(meeting[d] - size[d], 0.0);
+    end[d] = is_second ? std::min(meeting[d] + size[d], 2 * of_sample[d]) : meeting[d];
+    for (double* const at : {&begin[d], &end[d]}) {
+      *at = (*at - of_sample[d]) * scale + moved[d];
+      *at = std::clamp(*at, 0.0, of_sample[d]);
+    }
+  }
+  return {.x = begin[0], .y = begin[1], .width = end[0] - begin[0], .height = end[1] - begin[1]};
+}
+
+TEST(MosaicCrop, PutsImagesWhereUltralyticsDoes) {
+  const ImageSize sample(90, 120);
+  const MosaicOptions options{.scale = {0.5, 1.5}, .translate = 0.2};
+  const std::array<std::pair<int, int>, 4> sizes{{{300, 200}, {50, 400}, {1000, 31}, {120, 90}}};
+  int hidden = 0;
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    Random draws = numbers(i);
+    const double scale = draws.uniform(0.5, 1.5);
+    std::array<double, 2> meeting{};
+    std::array<double, 2> moved{};
+    for (std::size_t d = 0; d < 2; ++d) {
+      const double side = d == 0 ? sample.width : sample.height;
+      meeting[d] = side * draws.uniform(0.5, 1.5);
+      moved[d] = side * draws.uniform(0.3, 0.7);
+    }
+    for (int number = 0; number < 4; ++number) {
+      const auto [width, height] = sizes[static_cast<std::size_t>(number)];
+      Random random = numbers(i);
+      const auto [region, place, mirrored] =
+          *choose_placement(mosaic(sample, options), width, height, random, number, {}, 4);
+      const Region expected = of_ultralytics(number, width, height, sample, scale, meeting, moved);
+      if (place.width == 0 || place.height == 0) {
+        ASSERT_TRUE(expected.width < 1 || expected.height < 1);
+        ++hidden;
+        continue;
+      }
+      ASSERT_NEAR(place.x, expected.x, 1);
+      ASSERT_NEAR(place.y, expected.y, 1);
+      ASSERT_NEAR(place.width, expected.width, 2);
+      ASSERT_NEAR(place.height, expected.height, 2);
+      // At the same scale in both directions, but for what is rounded to whole pixels.
+      const double fit = std::min(sample.width / static_cast<double>(width),
+                                  sample.height / static_cast<double>(height));
+      ASSERT_NEAR(region.width * fit * scale, place.width, 1 + place.width * 0.2);
+      ASSERT_GE(region.x, 0);
+      ASSERT_GE(region.y, 0);
+      ASSERT_LE(region.x + region.width, width + 1e-9);
+      ASSERT_LE(region.y + region.height, height + 1e-9);
+      // What is in sight ends where the images meet, unless the sample does.
+      const double inner = number % 2 == 1 ? place.x : place.x + place.width;
+      const double at = (meeting[0] - sample.width) * scale + moved[0];
+      ASSERT_NEAR(inner, std::clamp<double>(at, 0, sample.width), 0.5 + 1e-9);
+    }
+  }
+  EXPECT_GT(hidden, 50);
+  EXPECT_LT(hidden, 1000);
+}
+
+TEST(MosaicCrop, OfOneImageIsInTheMiddle) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    Random random = numbers(i);
+    const auto [region, place, mirrored] = *choose_placement(
+        mosaic({90, 120}, {.scale = {0.5, 0.9}, .translate = 0}), 300, 200, random);
+    ASSERT_EQ(region, (Region{0, 0, 300, 200}));
+    ASSERT_NEAR(place.x + place.width / 2.0, 60, 1);
+    ASSERT_NEAR(place.y + place.height / 2.0, 45, 1);
+    ASSERT_GE(place.width, 59);
+    ASSERT_LE(place.width, 109);
+  }
+}
+
+TEST(MosaicCrop, RefusesWhatMakesNoSense) {
+  const auto refuses = [](MosaicOptions options, const char* words) {
+    EXPECT_THAT([&] { (void)mosaic(8, options); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr(words)));
+  };
+  refuses({.scale = {0, 1}}, "mosaic: scale must be a range above 0");
+  refuses({.translate = -0.1}, "mosaic: translate is a fraction of the sample's size from 0 to 1");
+  refuses({.translate = 1.5}, "found 1.5");
+  refuses({.fill = Color(300)}, "mosaic: fill");
+  refuses({.mixup = 1.1}, "mosaic: mixup is a probability from 0 to 1, found 1.1");
+  Random random = numbers(0);
+  EXPECT_THAT([&] { (void)choose_placement(resize_to(8), 9, 9, random, 1, {}, 4); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("is not made of 4 images")));
+  EXPECT_THAT([&] { (void)choose_placement(mosaic(8), 9, 9, random, 4, {}, 4); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("has no part 4")));
+  EXPECT_EQ(mosaic(640, {.translate = 0.2}).to_string(), "mosaic(size=640, translate=0.2)");
+}
+
 TEST(RandomIouCrop, IsTheWholeImageWhereNoPartWillDo) {
   const std::vector<Region> box{{3, 4, 30, 20}};
   const Region whole{0, 0, 90, 60};

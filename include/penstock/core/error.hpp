@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -67,6 +68,8 @@ struct Fault {
   bool transient = false;      ///< reading again may help: a network file system was away, say
   bool out_of_memory = false;  ///< says nothing of the sample: raised under every policy
   std::exception_ptr cause{};  ///< what a user's function threw, if that was it
+  /// of a sample with partners (Dataset::partners): the number of the one that is bad; none where it is the sample itself
+  std::optional<std::uint64_t> partner{};
 
   /// What the reading or the making of a sample threw: its text, itself as the cause, and whether memory is out.
   [[nodiscard]] static Fault of(const std::exception_ptr& thrown);

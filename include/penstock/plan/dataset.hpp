@@ -22,6 +22,7 @@
 #include <penstock/source/arrays.hpp>
 #include <penstock/source/images.hpp>
 #include <penstock/source/mds.hpp>
+#include <penstock/source/partners.hpp>
 #include <penstock/source/shards.hpp>
 #include <penstock/source/source.hpp>
 #include <penstock/source/stream.hpp>
@@ -90,6 +91,21 @@ class Dataset {
   /// Errors  std::invalid_argument  another operation stands before it; no such field, or none is left; a name that two fields
   ///                                would have
   [[nodiscard]] Dataset rename(std::vector<FieldName> names) const;
+
+  /// Each sample with `count` others of these samples, drawn at random for each epoch: what a mosaic is made of. The fields of
+  /// partner k have its number behind their names, image_1 to image_3, and `partners` has the partners' numbers among the samples
+  /// that stand here. A transform of `image` alone leaves the partners' as they are, so what changes fields comes behind the
+  /// transform that takes all of them. Any sample may be a partner of any, also of itself; a sample that is left out before, as by
+  /// split(), is none. One with a damaged partner is a fault. A sample that has none, by `probability` or from `until_epoch` on, has
+  /// empty fields of partners, and the numbers -1. Epochs are those that repeat() counts, from 0.
+  ///
+  ///   coco("train.json").partners({.count = 3}).shuffle().repeat(100).map(decode_image({.crop = mosaic(640), ...}))
+  ///
+  /// Memory  a record in flight is as large as it and its partners
+  /// Errors  std::invalid_argument  a count outside [1, 8]; a probability outside [0, 1]; a name that is taken; an operation
+  ///                                before it that does not choose among the records of one source; a stream
+  /// Source  the partners of Ultralytics' Mosaic (buffer = False); until_epoch as its close_mosaic
+  [[nodiscard]] Dataset partners(const PartnersOptions& options) const;
 
   /// The samples with the fields of `table` beside theirs: those of the row whose field `on` has the same value. The samples
   /// keep their order. Where they have a field `on`, too, it is compared; else what is compared is the name of each sample's
@@ -293,6 +309,9 @@ class Dataset {
   [[nodiscard]] std::optional<std::uint64_t> samples() const;
   /// The fields of a sample, after the transforms so far.
   [[nodiscard]] std::vector<FieldSpec> fields() const;
+  /// The images of a sample and the fields that belong to each, after the transforms so far, as sources and transforms say; of
+  /// several sources, those of the first.
+  [[nodiscard]] std::vector<ImageFields> image_fields() const;
   /// Of several, as concatenate and mix have them, the first.
   [[nodiscard]] const Source& source() const;
   /// How many there are.
@@ -386,6 +405,7 @@ class Dataset {
                                   ImagesFromOptions options = {});
 [[nodiscard]] Dataset coco(const std::filesystem::path& annotations, CocoOptions options = {});
 [[nodiscard]] Dataset yolo(const std::filesystem::path& data, YoloOptions options = {});
+[[nodiscard]] Dataset voc(const std::filesystem::path& root, VocOptions options = {});
 [[nodiscard]] Dataset webdataset(const ShardPaths& shards, WebDatasetOptions options = {});
 [[nodiscard]] Dataset tfrecord(const ShardPaths& files, TfRecordOptions options = {});
 [[nodiscard]] Dataset parquet(const ShardPaths& files, ParquetOptions options = {});

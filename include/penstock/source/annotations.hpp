@@ -42,7 +42,8 @@ namespace source {
 /// Images and the instances in them, of an annotation file of COCO's for object detection or keypoints, such as
 /// instances_train2017.json; `annotations` may be behind "s3://", "hf://" or "https://", too. Each image of the file is a
 /// record, in the order of the image ids, as in torchvision's CocoDetection and pycocotools. The instances of an image are in
-/// the order in which the file has them.
+/// the order in which the file has them. An image without a file_name is the end of its coco_url, as in files of LVIS:
+/// "train2017/000000391895.jpg".
 ///
 /// A box is x1, y1, x2, y2 in pixels of the image, from COCO's x, y, width and height, which are added in f64; it is neither
 /// cut at the image's edges nor left out where it is empty. The labels are numbers of class_names(). With `category_ids` these
@@ -138,6 +139,58 @@ namespace source {
 /// Faults  as image_folder(); of a line: another number of numbers than these; one that is not finite; a class that is no integer
 ///         or none of the names; a fraction outside of 0 to 1, a negative width or height; a visibility outside of 0 to 2
 [[nodiscard]] SourcePtr yolo(const std::filesystem::path& data, YoloOptions options = {});
+
+}  // namespace source
+
+/// For source::voc().
+struct VocOptions {
+  /// the list of ImageSets/Main whose images these are: train, val, trainval, test, or one of your own
+  std::string split = "train";
+  /// names of the classes, in the order of their labels; by default those that the annotation files have, in the order of their
+  /// bytes, as VOC's 20 are
+  std::vector<std::string> classes{};
+  /// whether the first column and row of an image are 1 in the files, as in VOC's own, or 0, as some tools have them
+  bool from_one = true;
+  std::string field = "image";  ///< the name of the field with a file's bytes
+  /// a larger image or annotation file is a fault, so that one record cannot take all memory
+  std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, VocOptions& options) {
+  visit("split", options.split);
+  visit("classes", options.classes);
+  visit("from_one", options.from_one);
+  visit("field", options.field);
+  visit("max_file_bytes", options.max_file_bytes);
+}
+
+namespace source {
+
+/// Images and the instances in them, of a local data set in the form of Pascal VOC: an XML file for each image.
+///
+/// Where `root` has the folders Annotations and JPEGImages, such as VOCdevkit/VOC2012, the images are those that
+/// ImageSets/Main/`split`.txt lists, in its order; lines of a list for one class, such as cat_train, have a second word, and those
+/// with -1 are left out. An image is JPEGImages/name, with the ending of its XML file's `filename`, or another one that is there. In
+/// another folder, such as those of Roboflow's exports, `split` does not count: all XML files in it and below are read, each has its
+/// image beside it, and they are in the order of their paths' bytes.
+///
+/// A box is x1, y1, x2, y2 in pixels of the image. VOC's pixels are counted from 1, and the last one is in the box, so 1 is taken from
+/// xmin and ymin; with `from_one` = false nothing is. Parts of objects, such as heads, their poses and segmentations are not kept.
+///
+/// All XML files are read here, by all cores. One that is damaged or missing is a fault of its image. A record's key is the image's
+/// path relative to the folder that all have in common. The fingerprint covers the paths and the values of all fields but the images'
+/// bytes. A plan in JSON has the path of `root`.
+///
+/// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4], labels i64 [?], difficult bool [?], truncated bool [?]
+/// Units   boxes in pixels. In memory as files(), and 26 bytes for each instance and 8 for each image
+/// Errors  std::invalid_argument  no path, or one that is not local; a class that is there twice; max_file_bytes = 0; a field's name
+///                                that is empty, "label" or that of another field
+///         Error                  `root` is no folder; there is no such list, or a name in it is no path; there are no XML files; no
+///                                image or no annotation file of the first 100 is there
+/// Faults  as image_folder(); an XML file that is missing, larger than max_file_bytes or no XML, or has no element annotation; an object
+///         without a name or a bndbox of four finite numbers, or whose box ends before it begins; one of a class that is none of `classes`
+[[nodiscard]] SourcePtr voc(const std::filesystem::path& root, VocOptions options = {});
 
 }  // namespace source
 

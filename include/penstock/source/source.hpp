@@ -118,6 +118,8 @@ class Record {
   /// Random numbers of the sample that is read, for a source that makes samples: the same for one
   /// seed, source, epoch, number and draw, on any thread and after a resume.
   [[nodiscard]] Random random() const noexcept { return {random_key_, sample_, random_stream_}; }
+  /// The epoch in which the sample is read.
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return sample_.epoch; }
   /// Whether the loader has been stopped meanwhile: a read that waits for long asks now and then, on the
   /// thread that reads, and returns a Fault.
   [[nodiscard]] bool is_cancelled() const noexcept;
@@ -125,6 +127,15 @@ class Record {
   void set_sample(const SampleId& sample, const RandomKey& key) noexcept {
     sample_ = sample;
     random_key_ = key;
+  }
+
+  /// Gives the memory back that this record and its parts keep, and empties them.
+  void give_memory_back() noexcept {
+    fields_.clear();
+    blocks_.clear();
+    parts_.clear();
+    used_ = 0;
+    is_over_limit_ = false;
   }
 
   /// All fields, in the order of Source::fields().

@@ -187,6 +187,22 @@ void visit_fields(Visitor& visit, RandomIouCropOptions& options) {
   visit("fill", options.fill);
 }
 
+struct MosaicOptions {
+  Range scale{0.5, 1.5};  ///< how much larger the images are than where the whole of each fits
+  double translate =
+      0.1;           ///< how far the canvas is moved at most, as a fraction of the sample's size
+  Color fill{114};   ///< the colour beside the images, by default YOLO's grey
+  double mixup = 0;  ///< probability of mixing it with a second mosaic, of the partners 4 to 7
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, MosaicOptions& options) {
+  visit("scale", options.scale);
+  visit("translate", options.translate);
+  visit("fill", options.fill);
+  visit("mixup", options.mixup);
+}
+
 /// A random part of the image, resized: the crop of training.
 ///
 /// Errors  std::invalid_argument  a size below 1, or a range that is empty or not positive
@@ -271,16 +287,32 @@ void visit_fields(Visitor& visit, RandomIouCropOptions& options) {
 ///         RandomZoomOut
 [[nodiscard]] Crop random_iou_crop(ImageSize size, RandomIouCropOptions options = {});
 
+/// Of the four images of a sample with its partners (Dataset::partners), the quarters of a canvas of twice the sample's size, of
+/// which the sample shows a part: the crop of YOLO. Each image is scaled until it fits into the sample; the sample's own lies in
+/// the upper left, its partners upper right, lower left and lower right. They meet in a random point of the middle half of the
+/// canvas, up to which each is cut off at the canvas's edges. What the sample shows of all that is scaled, and moved, at random.
+/// A sample without partners is one image in the middle, scaled and moved likewise. decode_image alone takes it.
+///
+/// With `mixup` each sample has seven partners. Of the last four a second mosaic is made, mirrored or not by itself; the levels of
+/// both are added, with a weight from Beta(32, 32) and what it lacks of 1, and the instances of both are the sample's.
+///
+/// Errors  std::invalid_argument  a size below 1; a range that is empty or not positive; a translation or probability outside
+///                                [0, 1]; a level outside [0, 255]; in a plan without partners({.count = 3}), or with mixup 7
+/// Source  Bochkovskiy et al., YOLOv4 (2020), section 3.3, as Ultralytics' Mosaic (n = 4) and RandomPerspective have it without
+///         rotation, shear and perspective. There the images are resized twice and not antialiased, here once. Zhang et al.,
+///         mixup (ICLR 2018), as Ultralytics' MixUp
+[[nodiscard]] Crop mosaic(ImageSize size, MosaicOptions options = {});
+
 /// What a sample shows: `region` of the image, resized into `place` of the sample. What is beside
 /// that is filled.
 struct Placement {
   Region region;    ///< of the upright image, in its pixels
-  PixelRect place;  ///< of the sample; never empty
+  PixelRect place;  ///< of the sample; empty only where a mosaic shows nothing of the image
 
   bool mirrored = false;  ///< of ten_crops: the sample is mirrored left to right
 
   /// What the whole of a sample of `size` covers of the image and of the plane around it: its x, y,
-  /// width and height may reach beyond the image.
+  /// width and height may reach beyond the image. Not of an empty place.
   [[nodiscard]] Region frame(ImageSize size) const noexcept;
 
   friend bool operator==(const Placement&, const Placement&) = default;
@@ -288,12 +320,14 @@ struct Placement {
 
 /// What `crop` takes from an image of this size; draws from `random` as much as it needs. The same
 /// on every machine: only IEEE +, -, *, / and square roots are used. `part` says which of its parts(),
-/// where it has several. `boxes` are those of the image's instances, for a random_iou_crop.
+/// where it has several. `boxes` are those of the image's instances, for a random_iou_crop. Of a mosaic of `images`, 1 or 4, `part` is
+/// the image's number, and each has the same random numbers.
 ///
 /// Errors  Fault                  the image is smaller than a random_crop without pad_if_needed
 ///         std::invalid_argument  the crop is empty, the image has no pixels, or there is no such part
 [[nodiscard]] Result<Placement> choose_placement(const Crop& crop, int image_width,
                                                  int image_height, Random& random, int part = 0,
-                                                 std::span<const Region> boxes = {});
+                                                 std::span<const Region> boxes = {},
+                                                 int images = 1);
 
 }  // namespace penstock

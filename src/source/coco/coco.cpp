@@ -26,6 +26,7 @@
 #include "src/source/coco/kept_coco.hpp"
 #include "src/source/described.hpp"
 #include "src/source/folder/some_files.hpp"
+#include "src/source/instance_columns.hpp"
 #include "src/source/renamed.hpp"
 #include "src/source/zip.hpp"
 #include "src/storage/storage.hpp"
@@ -37,11 +38,6 @@ namespace {
 using source::CocoFile;
 
 constexpr std::size_t kShownOfCocoPath = 200;  // bytes in a message
-
-template <class T>
-std::string_view text_of_column(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
 
 /// What an annotation file says of its images, whose files another source reads.
 class CocoRows final : public Source {
@@ -77,11 +73,14 @@ class CocoRows final : public Source {
       return Fault{.reason = fault->reason, .file = path_};
     const std::uint64_t begin = file_.begins[number];
     const std::uint64_t count = file_.begins[number + 1] - begin;
-    set(record, kBoxes, file_.boxes, begin, count, 4);
-    set(record, kLabels, file_.classes, begin, count, 1);
-    set(record, kAreas, file_.areas, begin, count, 1);
-    set(record, kCrowds, file_.crowds, begin, count, 1);
-    set(record, kImageId, file_.image_ids, number, 1, 1);
+    source::set_rows(record, kBoxes, file_.boxes, begin, count, DType::f32, Shape{4});
+    source::set_rows(record, kLabels, file_.classes, begin, count, DType::i64);
+    source::set_rows(record, kAreas, file_.areas, begin, count, DType::f32);
+    source::set_rows(record, kCrowds, file_.crowds, begin, count, DType::boolean);
+    if (record.is_wanted(kImageId)) {
+      record[kImageId] = source::value(file_.image_ids[number]);
+      record.add_bytes_read(sizeof(std::int64_t));
+    }
     if (file_.keypoints == 0 || !record.is_wanted(kKeypoints)) return {};
     return set_keypoints(record, begin, count);
   }
@@ -130,10 +129,11 @@ class CocoRows final : public Source {
     std::string all;
     for (const FieldSpec& field : fields_) all += field.to_string();
     for (const std::string_view column :
-         {text_of_column(file_.image_ids), text_of_column(file_.begins),
-          text_of_column(file_.boxes), text_of_column(file_.classes), text_of_column(file_.areas),
-          text_of_column(file_.crowds), text_of_column(file_.keypoint_begins),
-          text_of_column(file_.keypoint_values)})
+         {source::text_of_column(file_.image_ids), source::text_of_column(file_.begins),
+          source::text_of_column(file_.boxes), source::text_of_column(file_.classes),
+          source::text_of_column(file_.areas), source::text_of_column(file_.crowds),
+          source::text_of_column(file_.keypoint_begins),
+          source::text_of_column(file_.keypoint_values)})
       all += hash_text(column);
     std::string texts;
     for (const source::CocoCategory& category : file_.categories)
@@ -141,25 +141,6 @@ class CocoRows final : public Source {
     for (const source::CocoFault& fault : file_.faults)
       texts += fmt::format("{} {}{}", fault.image, fault.reason, '\0');
     return all + hash_text(texts);
-  }
-
-  template <class T>
-  static void set(Record& record, Field field, const std::vector<T>& values, std::uint64_t begin,
-                  std::uint64_t count, std::int64_t width) {
-    if (!record.is_wanted(field)) return;
-    // Of no objects, too, there is an address.
-    alignas(T) static constexpr std::array<std::byte, sizeof(T)> kNothing{};
-    const auto extent = static_cast<std::int64_t>(count);
-    const std::byte* const data = count == 0
-                                      ? kNothing.data()
-                                      : std::as_bytes(std::span(values)).data() +
-                                            begin * static_cast<std::uint64_t>(width) * sizeof(T);
-    const Shape shape = field == kImageId ? Shape{}
-                        : width == 1      ? Shape{extent}
-                                          : Shape{extent, width};
-    const DType dtype = field == kCrowds ? DType::boolean : dtype_of<T>();
-    record.set(field, data, dtype, shape);
-    record.add_bytes_read(count * static_cast<std::uint64_t>(width) * sizeof(T));
   }
 
   // Objects without keypoints have none in memory.

@@ -57,6 +57,7 @@ enum class CocoKey : std::uint8_t {
   skipped,
   id,
   file_name,
+  coco_url,
   image_id,
   category_id,
   bbox,
@@ -74,7 +75,8 @@ CocoKey key_of(CocoList list, std::string_view text) {
   if (text == "id") return CocoKey::id;
   switch (list) {
     case CocoList::images:
-      return text == "file_name" ? CocoKey::file_name : CocoKey::skipped;
+      if (text == "file_name") return CocoKey::file_name;
+      return text == "coco_url" ? CocoKey::coco_url : CocoKey::skipped;
     case CocoList::annotations:
       if (text == "image_id") return CocoKey::image_id;
       if (text == "category_id") return CocoKey::category_id;
@@ -95,6 +97,7 @@ CocoKey key_of(CocoList list, std::string_view text) {
 struct CocoItem {
   std::optional<std::int64_t> id{}, image_id{}, category_id{};
   std::string text{};     // file_name or name
+  std::string url{};      // coco_url, which stands for the file_name where there is none
   bool has_text = false;  // which may be empty
   std::string wrong{};    // why the file is refused, once the item's id is known
   std::string fault{};    // why the image of an annotation is a fault
@@ -271,8 +274,8 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     return kCocoListNames[static_cast<std::size_t>(list_)];
   }
   [[nodiscard]] std::string_view key_name() const {
-    constexpr std::array<std::string_view, 10> kNames{
-        "",     "id",   "file_name", "image_id",  "category_id",
+    constexpr std::array<std::string_view, 11> kNames{
+        "",     "id",   "file_name", "coco_url",  "image_id", "category_id",
         "bbox", "area", "iscrowd",   "keypoints", "name"};
     return kNames[static_cast<std::size_t>(key_)];
   }
@@ -331,8 +334,10 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
                                                         : "a list of numbers";
       fault(fmt::format("has {} for {}, and not {}", found, key_name(), expected));
     } else if (item_.wrong.empty()) {
-      const char* expected = key_ == CocoKey::file_name || key_ == CocoKey::name ? "a text"
-                             : key_ == CocoKey::keypoints                        ? "a list of names"
+      const bool is_text =
+          key_ == CocoKey::file_name || key_ == CocoKey::coco_url || key_ == CocoKey::name;
+      const char* expected = is_text                      ? "a text"
+                             : key_ == CocoKey::keypoints ? "a list of names"
                                                           : "an integer up to 2^63-1";
       item_.wrong =
           fmt::format("has {} for {}, and not {}; correct it", found, key_name(), expected);
@@ -365,6 +370,11 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
         if (value.kind != Kind::text) return wrong_value(value.shown());
         item_.text = *value.text;
         item_.has_text = true;
+        return;
+      case CocoKey::coco_url:
+        if (value.kind == Kind::null) return;
+        if (value.kind != Kind::text) return wrong_value(value.shown());
+        item_.url = *value.text;
         return;
       case CocoKey::area:
         if (value.kind == Kind::null) return;
@@ -445,7 +455,19 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     }
   }
 
+  // The folder and the name at the end of a URL, as of LVIS: "train2017/000000391895.jpg".
+  static std::string path_in_url(const std::string& url) {
+    const std::size_t name = url.rfind('/');
+    if (name == url.npos || name == 0) return {};
+    const std::size_t folder = url.rfind('/', name - 1);
+    return folder == url.npos ? std::string() : url.substr(folder + 1);
+  }
+
   void add_image() {
+    if (!item_.has_text) {
+      item_.text = path_in_url(item_.url);
+      item_.has_text = !item_.text.empty();
+    }
     if (!item_.has_text || item_.text.empty())
       fail(fmt::format("{} has {} file_name: expected the path of its file below root", item_name(),
                        item_.has_text ? "an empty" : "no"));
