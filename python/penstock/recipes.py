@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from penstock import augment as pa
 from penstock._calls import OF_RECIPES, answering, check_options
@@ -589,7 +589,7 @@ def _instances_of(data: Dataset, **limits: Any) -> Instances:
     names = [field.name for field in data.fields]
     keypoints = "keypoints" if "keypoints" in names else ""
     fields = [name for name in ("labels", "area", "iscrowd", "difficult", "truncated") if name in names]
-    form, normalized = data._box_format
+    form, normalized = cast(Any, data)._box_format
     return Instances("boxes", keypoints=keypoints, fields=fields, format=form, normalized=normalized, **limits)
 
 
