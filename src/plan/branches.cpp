@@ -274,12 +274,12 @@ class FieldsOfImages {
 };
 
 // The transforms that fields are made by; the others are as the source has them.
-using Makers = std::map<std::string, std::string>;
+using Makers = std::map<std::string, const Transform*>;
 
 // A transform that takes a field of the sample and those of its partners takes them alike.
 //
 // Errors  std::invalid_argument  an earlier transform has made one of them, and another is as the source has it
-void require_alike(const std::string& caller, const Binding& binding,
+void require_alike(const Transform& transform, const Binding& binding,
                    std::span<const FieldSpec> fields, const Makers& makers) {
   const auto takes = [&](const std::string& name) {
     return std::ranges::any_of(binding.inputs,
@@ -294,7 +294,8 @@ void require_alike(const std::string& caller, const Binding& binding,
       throw std::invalid_argument(fmt::format(
           "{0}: '{1}' is what {2} has made of it, and '{3}' is as the source has it: put {2} "
           "behind {0}, or do the same to all partners",
-          caller, made->first, made->second, made->first == own ? partner : own));
+          transform.description().name, made->first, made->second->description().name,
+          made->first == own ? partner : own));
     }
   }
 }
@@ -304,11 +305,10 @@ std::vector<FieldSpec> fields_of(const Branch& branch, FieldsOfImages& belonging
   Makers makers;
   for (const TransformPtr& transform : branch.transforms) {
     const Binding binding = transform->bind(fields);
-    const std::string maker = transform->description().name;
-    require_alike(maker, binding, fields, makers);
-    for (const FieldSpec& made : binding.outputs) makers[made.name] = maker;
+    require_alike(*transform, binding, fields, makers);
+    for (const FieldSpec& made : binding.outputs) makers[made.name] = transform.get();
     if (const auto move = transform->image_move())
-      belonging.move(maker, *move, fields);
+      belonging.move(transform->description().name, *move, fields);
     else
       for (const std::size_t input : binding.inputs) belonging.forget(fields[input].name);
     fields = replace_fields(fields, binding);

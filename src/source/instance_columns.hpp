@@ -23,9 +23,7 @@ void set_rows(Record& record, std::size_t field, const std::vector<T>& values, s
   const std::size_t bytes = FieldSpec{{}, dtype, row}.bytes();
   const std::byte* const data =
       count == 0 ? kNothing.data() : std::as_bytes(std::span(values)).data() + begin * bytes;
-  std::vector<std::int64_t> extents{static_cast<std::int64_t>(count)};
-  extents.insert(extents.end(), row.extents().begin(), row.extents().end());
-  record.set(field, data, dtype, Shape(extents));
+  record.set(field, data, dtype, row.with_rows(static_cast<std::int64_t>(count)));
   record.add_bytes_read(count * bytes);
 }
 

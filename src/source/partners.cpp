@@ -77,9 +77,8 @@ class Partners final : public Composite {
       fault.partner = partner;
       return fault;
     }
-    auto written = write(fields_.size() - 1, std::as_bytes(std::span(numbers).first(count())),
-                         {static_cast<std::int64_t>(count())}, record);
-    return written;
+    return write(fields_.size() - 1, std::as_bytes(std::span(numbers).first(count())),
+                 {static_cast<std::int64_t>(count())}, record);
   }
 
   std::string location(std::uint64_t number) const override { return source_->location(number); }
