@@ -1,7 +1,7 @@
 """Whole training recipes, through Penstock and through what others use, side by side on one core.
 
 Usage: python bench/recipes_peers.py FOLDER [--rounds 3] [--seconds 6] [--core 0] [--only RECIPE ...]
-       pip install penstock torch torchvision timm albumentations ultralytics opencv-python-headless nvidia-dali-cuda130
+       pip install penstock torch torchvision pycocotools timm albumentations ultralytics opencv-python-headless nvidia-dali-cuda130
 
 FOLDER has photographs, .jpg, .jpeg or .png. The recipes, without repeated augmentation:
   v2    ResNet-50 V2 of torchvision's references: random crop of 176, flip, TrivialAugmentWide (bilinear), normalised, erased, mixup
@@ -10,6 +10,7 @@ FOLDER has photographs, .jpg, .jpeg or .png. The recipes, without repeated augme
         torchvision's row has its own RandAugment instead.
   dino  2 + 8 views with their colours and blurs, normalised.
   lsj   torchvision's detection preset, large-scale jitter to 1024, with 10 boxes in each image, in batches of 16.
+  masks the same with a mask of each instance, of a polygon with 24 corners, as Mask R-CNN takes it.
   ssd   the same of SSD: distorted colours, zoomed out, cut around a box, resized to 300, which torchvision's model does.
   yolo  Ultralytics' defaults of YOLOv8 (v8_transforms without Albumentations): mosaics of 640, moved and scaled, hsv, a flip. It draws
         partners from the images that it has decoded last, so it decodes one for a mosaic; with buffer=False it decodes all four, as
@@ -71,6 +72,12 @@ ROWS = {
         "torchvision": "torchvision v2 on tensors, DataLoader",
         "torchvision-pil": "torchvision v2 on Pillow's images, DataLoader",
     },
+    "masks": {
+        "ceiling": "Penstock, without masks",
+        "penstock": "Penstock, files as they are",
+        "torchvision": "torchvision v2 on tensors, DataLoader",
+        "torchvision-pil": "torchvision v2 on Pillow's images, DataLoader",
+    },
     "ssd": {
         "ceiling": "Penstock, resized",
         "penstock": "Penstock, files as they are",
@@ -85,7 +92,7 @@ ROWS = {
         "ultralytics-all": "Ultralytics, partners of the whole data set",
     },
 }
-DETECTION = {"lsj": 1024, "ssd": 300, "yolo": 640}  # and the size of their samples
+DETECTION = {"lsj": 1024, "masks": 1024, "ssd": 300, "yolo": 640}  # and the size of their samples
 ANNOTATIONS = "annotations.json"
 
 
@@ -97,7 +104,8 @@ def photographs(folder: Path) -> list[str]:
 
 
 def annotate(folder: Path, to: Path) -> None:
-    """Ten boxes in each photograph, of all sizes, in COCO's form."""
+    """Ten boxes in each photograph, of all sizes, in COCO's form, each with a polygon in it."""
+    import math
     import random
 
     from PIL import Image
@@ -111,7 +119,10 @@ def annotate(folder: Path, to: Path) -> None:
         for _ in range(10):
             across, down = width * draw.uniform(0.05, 0.5), height * draw.uniform(0.05, 0.5)
             box = [draw.uniform(0, width - across), draw.uniform(0, height - down), across, down]
-            annotations.append({"id": len(annotations), "image_id": number, "category_id": draw.randrange(1, 91), "bbox": box, "iscrowd": 0})
+            turns = [(2 * math.pi * corner / 24, draw.uniform(0.25, 0.5)) for corner in range(24)]
+            polygon = [round(at, 2) for turn, far in turns for at in (box[0] + across * (0.5 + far * math.cos(turn)), box[1] + down * (0.5 + far * math.sin(turn)))]
+            one = {"id": len(annotations), "image_id": number, "category_id": draw.randrange(1, 91), "bbox": box, "iscrowd": 0}
+            annotations.append(one | {"segmentation": [polygon]})
     categories = [{"id": number, "name": str(number)} for number in range(1, 91)]
     to.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
 
@@ -122,8 +133,11 @@ def annotate(folder: Path, to: Path) -> None:
 def detection(recipe: str, row: str, folder: Path, prepared: Path) -> Iterator[int]:
     import penstock as ps
 
-    data = ps.coco(prepared.parent / ANNOTATIONS, root=folder, category_ids=True)
-    if row == "ceiling":
+    with_masks = recipe == "masks" and row != "ceiling"
+    data = ps.coco(prepared.parent / ANNOTATIONS, root=folder, category_ids=True, masks=with_masks)
+    if recipe == "masks":
+        plan = ps.recipes.detection_train(data, 16, boxes=10)
+    elif row == "ceiling":
         names = [field.name for field in data.fields if field.name != "image"]
         size = ps.resize_to(DETECTION[recipe])
         plan = data.rename(dict.fromkeys(names, "")).shuffle().map(ps.decode_image(crop=size, flip=0.5)).batch(16, remainder="drop")
@@ -205,11 +219,11 @@ def opener(pillow: bool) -> Callable[[str], Any]:
 
 
 class Detected:
-    """Items of photographs and their boxes, through a transform of both."""
+    """Items of photographs, their boxes and masks, through a transform of all."""
 
-    def __init__(self, annotations: Path, folder: Path, load: Callable[[str], Any], transform: Callable[..., Any]) -> None:
+    def __init__(self, annotations: Path, folder: Path, load: Callable[[str], Any], transform: Callable[..., Any], masks: bool = False) -> None:
         content = json.loads(annotations.read_text())
-        self.images, self.folder, self.load, self.transform = content["images"], folder, load, transform
+        self.images, self.folder, self.load, self.transform, self.masks = content["images"], folder, load, transform, masks
         self.of_image: dict[int, list[dict[str, Any]]] = {}
         for one in content["annotations"]:
             self.of_image.setdefault(one["image_id"], []).append(one)
@@ -228,6 +242,12 @@ class Detected:
             "boxes": tv_tensors.BoundingBoxes(boxes, format="XYXY", canvas_size=(image["height"], image["width"])),
             "labels": torch.tensor([one["category_id"] for one in ones]),
         }
+        if self.masks:  # as torchvision's wrapper of CocoDetection
+            from pycocotools import mask
+
+            height, width = image["height"], image["width"]
+            drawn = [torch.from_numpy(mask.decode(mask.merge(mask.frPyObjects(one["segmentation"], height, width)))) for one in ones]
+            target["masks"] = tv_tensors.Mask(torch.stack(drawn))
         return self.transform(self.load(str(self.folder / image["file_name"])), target)
 
 
@@ -240,9 +260,11 @@ def torchvision_detection(recipe: str, row: str, folder: Path, prepared: Path) -
     pillow = row == "torchvision-pil"
     load, size, fill = opener(pillow), DETECTION[recipe], {tv_tensors.Image: (123, 117, 104), "others": 0}
     if pillow:
-        fill = (123, 117, 104)
+        import PIL.Image
+
+        fill = {PIL.Image.Image: (123, 117, 104), "others": 0}
     steps: list[Any] = []
-    if recipe == "lsj":
+    if recipe in ("lsj", "masks"):
         steps += [v2.ScaleJitter(target_size=(size, size), antialias=True), v2.RandomCrop(size, pad_if_needed=True, fill=fill)]
         steps += [v2.RandomHorizontalFlip()]
     else:
@@ -250,7 +272,7 @@ def torchvision_detection(recipe: str, row: str, folder: Path, prepared: Path) -
         steps += [v2.Resize((size, size), antialias=True)]
     steps += [*([v2.PILToTensor()] if pillow else []), v2.ToDtype(torch.float32, scale=True), v2.SanitizeBoundingBoxes()]
     read = load if pillow else lambda path: tv_tensors.Image(load(path))
-    data = Detected(prepared.parent / ANNOTATIONS, folder, read, v2.Compose(steps))
+    data = Detected(prepared.parent / ANNOTATIONS, folder, read, v2.Compose(steps), masks=recipe == "masks")
     yield from dataloader(data, lambda items: (torch.stack([image for image, _ in items]), [target for _, target in items]), batch=16)
 
 

@@ -84,7 +84,8 @@ def show(
     `columns`      images in a line
     `boxes`        floats [B,n,4], left, top, right and bottom in pixels; those without area are not drawn. By default "boxes"
     `keypoints`    floats [B,n,k,3], x, y and visibility, of which 0 is not drawn. By default "keypoints"
-    `masks`        integers [B,H,W] of the image's size, of which 255 and negative ones are transparent. By default "mask" or "masks"
+    `masks`        integers [B,H,W] of the image's size, of which 255 and negative ones are transparent, or u8 or bool [B,n,H,W], one for
+                   each box. By default "mask" or "masks"
     `labels`       integers [B], or [B,n], one for each box. By default "label" and "labels"
     `class_names`  of the labels, such as plan.class_names; without them labels are numbers
 

@@ -108,8 +108,11 @@ def read_sheet(
     notes: list[str] = []
     images, overlays = _choose_fields(batch, given, notes)
     rows = min(most, batch.size)
-    drawn = [name for name in (overlays.boxes, overlays.keypoints, overlays.masks, *overlays.labels) if name]
+    drawn = [name for name in (overlays.boxes, overlays.keypoints, *overlays.labels) if name]
     values = {name: _host_rows(batch[name], rows) for name in drawn}
+    beside = _labels_of_boxes(values, overlays)
+    if overlays.masks is not None:
+        values[overlays.masks] = _masks_of(batch[overlays.masks], rows, values[beside] if beside else None)
     pixels = {name: _as_levels(_host_rows(batch[name], rows), batch[name].dtype, axis) for name, axis in images.items()}
     notes += _notes_of_levels({name: batch[name].dtype for name in images})
     figures = [Figure([Picture(name, _side_by_side(pixels[name][row])) for name in images], [], "", "", "") for row in range(rows)]
@@ -117,7 +120,6 @@ def read_sheet(
         for picture in figure.pictures:
             if picture.field == overlays.target:
                 _add_overlays(picture, row, values, overlays, class_names)
-    beside = _labels_of_boxes(values, overlays)
     _add_captions(batch, faults, figures, {name: values[name] for name in overlays.labels if name != beside}, class_names)
     shown = f"{rows} of {batch.size} rows" if rows < batch.size else f"{rows} row{'' if rows == 1 else 's'}"
     return Sheet(f"step {batch.step}: {shown} of {', '.join(images)}", notes, figures, columns)
@@ -180,15 +182,22 @@ def _choose_fields(batch: DeviceBatch, given: dict[str, str | None], notes: list
     boxes = find("boxes", ["boxes"], lambda t: t.dtype in FLOATS and t.ndim == 3 and t.shape[2] == 4, "floats [B,n,4]")
     keypoints = find("keypoints", ["keypoints"], lambda t: t.dtype in FLOATS and t.ndim == 4 and t.shape[3] == 3, "floats [B,n,k,3]")
     labels = find("labels", ["label", "labels"], lambda t: t.dtype in INTEGERS and t.ndim in (1, 2), "integers [B] or [B,n]")
-    axes = {name: _axis_of_channels(tensor) for name, tensor in batch.items() if name not in keypoints}
+    of_instances = [name for name in ([given["masks"]] if given.get("masks") else ["masks"]) if name in batch and _may_be_of_instances(batch[name])]
+    axes = {name: _axis_of_channels(tensor) for name, tensor in batch.items() if name not in (*keypoints, *of_instances)}
     images = {name: axis for name, axis in axes.items() if axis is not None}
     if not images:
         raise ValueError(f"show: there is no field of images: there are {_fields_of(batch)}; shown are {SHOWN}")
     single = [name for name in images if batch[name].ndim == 4]
     target = "image" if "image" in single else single[0] if single else None
     size = _size_of(batch[target], images[target]) if target else None
-    wanted = f"integers [B,{size[0]},{size[1]}]" if size else "integers [B,H,W]"
-    masks = find("masks", ["mask", "masks"], lambda t: t.dtype in INTEGERS and t.ndim == 3 and size in (None, t.shape[1:]), wanted)
+    sides = f"{size[0]},{size[1]}" if size else "H,W"
+    wanted = f"integers [B,{sides}], or u8 or bool [B,n,{sides}]"
+
+    def is_mask(tensor: Tensor) -> bool:
+        fits = tensor.dtype in INTEGERS and tensor.ndim == 3 or _may_be_of_instances(tensor)
+        return fits and size in (None, tensor.shape[-2:])
+
+    masks = find("masks", ["mask", "masks"], is_mask, wanted)
     if target is None and (boxes or keypoints or masks):
         why = f"{', '.join([*boxes, *keypoints, *masks])}: they are drawn on single images, and all fields have views"
         if any(given.get(option) is not None for option in ("boxes", "keypoints", "masks")):
@@ -196,6 +205,11 @@ def _choose_fields(batch: DeviceBatch, given: dict[str, str | None], notes: list
         notes.append(f"Not drawn are {why}.")
         boxes, keypoints, masks = [], [], []
     return images, _Overlays(target, _first(boxes), _first(keypoints), _first(masks), labels)
+
+
+def _may_be_of_instances(tensor: Tensor) -> bool:
+    """Whether it is [B,n,H,W], one mask for each instance, and no field of images."""
+    return tensor.ndim == 4 and tensor.dtype in ("u8", "bool") and tensor.shape[-1] not in (1, 3)
 
 
 def _first(names: list[str]) -> str | None:
@@ -275,6 +289,19 @@ def _add_overlays(picture: Picture, row: int, values: dict[str, Array], overlays
                     picture.points.append((x, y, kind))
     if overlays.masks is not None:
         picture.mask = values[overlays.masks][row]
+
+
+def _masks_of(tensor: Tensor, rows: int, labels: Array | None) -> Array:
+    """As integers [rows,H,W]. Of masks of instances, [B,n,H,W], each has the colour of its box, and a later one hides an earlier one."""
+    if tensor.ndim == 3:
+        return _host_rows(tensor, rows)
+    given = tensor.numpy() if tensor.device.kind == "host" else _host_rows(tensor, rows)  # large: not copied
+    joined = numpy.full((rows, *tensor.shape[2:]), -1, numpy.int64)
+    for row in range(rows):
+        for place in range(tensor.shape[1]):
+            number = int(labels[row, place]) if labels is not None else place
+            joined[row][given[row, place] != 0] = number % len(PALETTE) or len(PALETTE)  # 0 is a background
+    return joined
 
 
 def _class_text(number: int, class_names: Sequence[str] | None) -> str:

@@ -444,8 +444,8 @@ def detection_train(
     `preset`: "lsj", large-scale jitter (size 1024); "ssd", zooms out, SSD's crop and colours (300); "ssdlite", SSD's crop (320); all
     with a flip. The colours are changed in a fixed order, contrast first, and the channels are not exchanged.
     `boxes`: the most instances of an image, to which their fields are padded; the field count says how many there are.
-    `instances`: by default the fields boxes, keypoints, labels, area, iscrowd, difficult and truncated that the data have, with middle for SSD's crop. Give
-    it for other names and formats, and for keypoints with left and right ones.
+    `instances`: by default the fields boxes, keypoints, masks, labels, area, iscrowd, difficult and truncated that the data have, with middle for
+    SSD's crop. Give it for other names and formats, and for keypoints with left and right ones.
     `mean`, `std`: by default levels are from 0 to 1, since torchvision's detection models normalise by themselves.
     `dtype`, `layout`: as Dataset.transform_on_device has them. `filter`, `tolerant`, `index`: as decode_image takes them.
 
@@ -538,8 +538,8 @@ def yolo_train(
     Epochs are those that repeat counts, from 0: Ultralytics' close_mosaic=10 is until_epoch=90 of repeat(100). `mixup`: how many of the mosaics are mixed with a second one.
     `scale`, `translate`: as mosaic takes them; (0.5, 1.5) is Ultralytics' scale=0.5. `hsv`: hue, saturation and value, as augment.hsv_jitter takes them.
     `boxes`: the most instances of a sample, to which their fields are padded; the field count says how many there are, and a sample
-    with more is a fault. `instances`: by default the fields boxes, keypoints, labels, area, iscrowd, difficult and truncated that the
-    data have, in the format of their source, and as in Ultralytics without those of which less than 2 pixels or a tenth is left. Give
+    with more is a fault. `instances`: by default the fields boxes, keypoints, masks, labels, area, iscrowd, difficult and truncated that
+    the data have, in the format of their source, and as in Ultralytics without those of which less than 2 pixels or a tenth is left. Give
     it for other names, and for keypoints with left and right ones, which need flip_index, or flip=0.
     `mean`, `std`: by default levels are from 0 to 1. `dtype`, `layout`: as Dataset.transform_on_device has them. `filter`, `scaled`,
     `tolerant`, `index`: as decode_image takes them.
@@ -590,11 +590,12 @@ def _instances_of(data: Dataset, **limits: Any) -> Instances:
     keypoints = "keypoints" if "keypoints" in names else ""
     fields = [name for name in ("labels", "area", "iscrowd", "difficult", "truncated") if name in names]
     form, normalized = cast(Any, data)._box_format
-    return Instances("boxes", keypoints=keypoints, fields=fields, format=form, normalized=normalized, **limits)
+    masks = "masks" if "masks" in names else ""
+    return Instances("boxes", keypoints=keypoints, masks=masks, fields=fields, format=form, normalized=normalized, **limits)
 
 
 def _padded(images: Dataset, moved: Instances, boxes: int) -> Dataset:
-    also = [*([moved.keypoints] if moved.keypoints else []), *moved.fields]
+    also = [*(name for name in (moved.keypoints, moved.masks) if name), *moved.fields]
     return images.map(pad(moved.boxes, to=boxes, lengths="count", also=also))
 
 

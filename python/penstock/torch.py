@@ -87,8 +87,8 @@ def as_targets(
     `labels` is an error.
 
     The tensors are rows of the batch's; only labels to which something is added are copied. Lengths and labels on a GPU are waited for. With `tv_tensors_of`, the field of the
-    images, boxes are torchvision.tv_tensors.BoundingBoxes, and keypoints are KeyPoints, without their visibility, for transforms of
-    torchvision.
+    images, boxes are torchvision.tv_tensors.BoundingBoxes, masks Mask, and keypoints KeyPoints, without their visibility, for transforms
+    of torchvision.
 
     Shapes  fields [n,to,...] and `lengths` i64 [n], which pad(..., lengths=..., also=...) made; out: n dicts of [length,...]. Images of
             `tv_tensors_of` [n,height,width,channels] or [n,channels,height,width], of 1 or 3 channels
@@ -132,6 +132,8 @@ def as_targets(
                 target[name] = tv_tensors.BoundingBoxes(rows, format="XYXY", canvas_size=size)
             elif rows.dim() == 3 and rows.shape[2] == 3 and rows.is_floating_point():
                 target[name] = tv_tensors.KeyPoints(rows[..., :2], canvas_size=size)
+            elif rows.dim() == 3 and rows.shape[1:] == size and rows.dtype in (torch.uint8, torch.bool):
+                target[name] = tv_tensors.Mask(rows)
     return targets
 
 

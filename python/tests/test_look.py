@@ -209,6 +209,21 @@ def test_masks_lie_half_transparent_above_their_image():
     assert (page_of(step_of({**overlays(), "mask": numbers})).images()[1][4:, :, 3] == 0).all()
 
 
+def test_masks_of_instances_have_the_colours_of_their_boxes():
+    found = overlays()
+    masks = np.zeros((2, 3, 40, 60), np.uint8)
+    masks[0, 0, :5], masks[0, 1, 3:8], masks[1, 2, :, :3] = 1, 1, 1
+    del found["mask"]
+    page = page_of(step_of({**found, "masks": masks, "labels": np.array([[1, 0, 0], [5, 5, 255]])}))
+    _, first, _, second = page.images()
+    assert (first[:8, :, 3] == 128).all() and (first[8:, :, 3] == 0).all()
+    assert first[0, 0].tolist() == [60, 180, 75, 128]  # class 1
+    assert first[3, 0].tolist() == [230, 25, 75, 128]  # class 0, of the instance behind it
+    assert second[0, 0, 3] == 128 and (second[:, 3:, 3] == 0).all()
+    assert page_of(step_of({**found, "masks": masks.astype(bool)})).images()[1].shape == (40, 60, 4)
+    assert page_of(step_of({**found, "masks": masks[..., 1:].copy()})).images()[1].shape == (40, 60, 3)
+
+
 def test_options_name_other_fields():
     found = overlays()
     names = {"boxes": "where", "keypoints": "pose", "masks": "classes", "labels": "kind"}
@@ -337,7 +352,7 @@ def test_fields_that_do_not_fit_are_errors(damaged):
             ps.show(step, **{option: field})
         with pytest.raises(ValueError, match=rf"{option}='none', and there is no such field: .*boxes f32 \[2,3,4\]"):
             ps.show(step, **{option: "none"})
-    with pytest.raises(ValueError, match=r"masks='mask': expected integers \[B,40,60\], found u8 \[2,40,59\]"):
+    with pytest.raises(ValueError, match=r"masks='mask': expected integers \[B,40,60\], or u8 or bool \[B,n,40,60\], found u8 \[2,40,59\]"):
         ps.show(step_of({**columns, "mask": columns["mask"][:, :, 1:].copy()}), masks="mask")
     with pytest.raises(ValueError, match=r"no field of images: there are labels i64 \[2,3\], boxes.*floats \[B,H,W,C\]"):
         ps.show(step_of({"labels": columns["labels"], "boxes": columns["boxes"]}))

@@ -58,6 +58,10 @@ def test_targets_are_the_rows_of_each_image():
     first = pt.as_targets(batch, ["boxes", "labels", "points"], tv_tensors_of="image")[0]
     assert isinstance(first["boxes"], tv_tensors.BoundingBoxes) and first["boxes"].canvas_size == (20, 30)
     assert type(first["labels"]) is torch.Tensor and first["points"].shape == (2, 5, 2)
+    masks = torch.randint(0, 2, (3, 4, 20, 30), dtype=torch.uint8)
+    first = pt.as_targets({**batch, "masks": masks}, ["masks"], tv_tensors_of="image")[0]["masks"]
+    assert isinstance(first, tv_tensors.Mask) and torch.equal(first, masks[0, :2])
+    assert type(pt.as_targets({**batch, "masks": masks[..., 1:]}, ["masks"], tv_tensors_of="image")[0]["masks"]) is torch.Tensor
 
 
 def test_a_label_of_the_background_is_no_target_unawares():

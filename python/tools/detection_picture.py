@@ -1,4 +1,5 @@
-"""Makes docs/pictures/detection.png and mosaics.png: contact sheets of drawn shapes, with the boxes and keypoints that moved with them.
+"""Makes docs/pictures/detection.png, mosaics.png and masks.png: contact sheets of drawn shapes, with the boxes, keypoints and masks
+that moved with them.
 
 Usage: python python/tools/detection_picture.py     with the penstock and Pillow of scripts/python-test
 """
@@ -6,6 +7,7 @@ Usage: python python/tools/detection_picture.py     with the penstock and Pillow
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -33,15 +35,20 @@ def draw(path: Path, rng: np.random.Generator) -> list[dict[str, Any]]:
         colour = tuple(int(level) for level in rng.integers(0, 170, 3))
         kind = int(rng.integers(3))
         points = [0] * 6
+        right, bottom, middle = left + width, top + height, top + height // 2
         if kind == 0:
             brush.rectangle(box, fill=colour)
+            outline = [(left, top), (right, top), (right, bottom), (left, bottom)]
         elif kind == 1:
             brush.ellipse(box, fill=colour)
+            turns = [2 * math.pi * corner / 32 for corner in range(32)]
+            outline = [(left + width / 2 * (1 + math.cos(turn)), top + height / 2 * (1 + math.sin(turn))) for turn in turns]
         else:
-            middle = top + height // 2
-            brush.polygon([(left, middle - 6), (left, middle + 6), (left + width - 1, top + height - 1), (left + width - 1, top)], fill=colour)
-            points = [left + 2, middle, 2, left + width - 3, middle, 2]
-        found.append({"category_id": kind + 1, "bbox": [left, top, width, height], "keypoints": points})
+            brush.polygon([(left, middle - 6), (left, middle + 6), (right - 1, bottom - 1), (right - 1, top)], fill=colour)
+            outline = [(left, middle - 6), (left, middle + 6), (right, bottom), (right, top)]
+            points = [left + 2, middle, 2, right - 3, middle, 2]
+        polygon = [float(at) for point in outline for at in point]
+        found.append({"category_id": kind + 1, "bbox": [left, top, width, height], "keypoints": points, "segmentation": [polygon]})
     image.save(path)
     return found
 
@@ -75,7 +82,17 @@ def main() -> None:
             .map(ps.pad("boxes", to=20, also=["keypoints", "labels"]))
             .batch(8)
         )
-        for name, sheet in {"detection": plan, "mosaics": mosaics}.items():
+        outlined = ps.Instances("boxes", fields=["labels"], masks="masks", min_visible=0.1)
+        masks = (
+            ps.coco(folder / "shapes.json", masks=True)
+            .rename({"area": "", "iscrowd": "", "keypoints": ""})
+            .seed(1)
+            .map(ps.decode_image(crop=ps.scale_jitter((150, 200), scale=(0.7, 1.6), fill=114), flip=0.5, instances=outlined))
+            .map(ps.augment_image(moves, instances=outlined))
+            .map(ps.pad("boxes", to=8, also=["masks", "labels"]))
+            .batch(8)
+        )
+        for name, sheet in {"detection": plan, "mosaics": mosaics, "masks": masks}.items():
             shown = ps.show(sheet.loader().batch_at(0), columns=4, class_names=data.class_names)
             shown.save(Path(__file__).parents[2] / "docs" / "pictures" / f"{name}.png")
 

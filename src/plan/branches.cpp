@@ -200,6 +200,7 @@ class FieldsOfImages {
       std::erase(one.fields.fields, field);
       if (one.fields.boxes == field) one.fields.boxes.clear();
       if (one.fields.keypoints == field) one.fields.keypoints.clear();
+      if (one.fields.masks == field) one.fields.masks.clear();
     }
   }
 
@@ -264,6 +265,7 @@ class FieldsOfImages {
     const ImageFields& are = one.fields;
     require_role(are.boxes, takes.boxes, "boxes");
     require_role(are.keypoints, takes.keypoints, "keypoints");
+    require_role(are.masks, takes.masks, "masks");
     if (has(present, are.boxes) &&
         (are.format != takes.format || are.normalized != takes.normalized))
       refuse(are.boxes);

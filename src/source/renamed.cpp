@@ -113,6 +113,7 @@ class Renamed final : public Composite {
                        .fields = {},
                        .boxes = name_of(theirs.boxes),
                        .keypoints = name_of(theirs.keypoints),
+                       .masks = name_of(theirs.masks),
                        .format = theirs.format,
                        .normalized = theirs.normalized};
       for (const std::string& field : theirs.fields)

@@ -79,7 +79,7 @@ class AugmentImage final : public Transform {
       throw std::invalid_argument(
           fmt::format("{}: instances are those of one image, u8 [height,width,channels]; found {}",
                       AugmentImageOptions::kName, field.to_string()));
-    instances_.bind(fields, binding);
+    instances_.bind(fields, ImageSize(shape[rank - 3], shape[rank - 2]), binding);
     return binding;
   }
 
@@ -96,7 +96,8 @@ class AugmentImage final : public Transform {
     const ImageSize size(image.height, image.width);
     const std::size_t first_instances = 1 + options_.masks.size();
     if (bytes == 0)
-      return instances_.move(in.subspan(first_instances), out, first_instances, size, {});
+      return instances_.move(in.subspan(first_instances), out, first_instances,
+                             {.image = size, .sample = size});
     const auto* from = in[0].data<std::uint8_t>();
     auto* to = out[0].data<std::uint8_t>();
     for (std::int64_t view = 0; view < views; ++view, from += bytes, to += bytes) {
@@ -117,7 +118,10 @@ class AugmentImage final : public Transform {
     moves.clear();
     for (const augment::Step& step : program)
       if (augment::is_move(step.kind)) moves.push_back(transform::point_move(step, size));
-    return instances_.move(in.subspan(first_instances), out, first_instances, size, moves);
+    thread_local augment::Program steps;
+    if (instances_.has_masks()) keep_moves(program, 0, steps);
+    return instances_.move(in.subspan(first_instances), out, first_instances,
+                           {.image = size, .sample = size, .moves = moves, .steps = steps});
   }
 
   [[nodiscard]] std::optional<ImageMove> image_move() const override {

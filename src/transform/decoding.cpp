@@ -262,7 +262,8 @@ class Decoding final : public PackingTransform {
     const auto own = in.subspan(1, fields - 1);
     const Images images{.in = in, .fields = fields, .numbers = partners.data<std::int64_t>()};
     const bool is_alone = images.numbers[0] < 0;
-    if (!moved_.empty()) scratch.joined.begin(first_moved_, moved_.instances().output_types(own));
+    if (!moved_.empty())
+      scratch.joined.begin(first_moved_, moved_.instances().output_rows(own, crop.size()));
     if (auto made = join_some(images, 0, is_alone ? 1 : Mosaic::kImages, scratch, out, random);
         !made)
       return made;
@@ -277,7 +278,7 @@ class Decoding final : public PackingTransform {
       mix_into(levels, scratch.mixed, augment::beta_variate(kMixupAlpha, mixing));
       jpeg::trim(scratch.mixed);
     }
-    if (!moved_.empty()) scratch.joined.finish(out, own);
+    if (!moved_.empty()) scratch.joined.finish(out);
     std::ranges::copy(partners.bytes(), out[out.size() - 1].bytes().begin());
     return {};
   }

@@ -11,8 +11,11 @@
 
 #include <fmt/format.h>
 
+#include "src/augment/run.hpp"
 #include "src/transform/crops.hpp"
 #include "src/transform/find_field.hpp"
+#include "src/transform/masks.hpp"
+#include "src/transform/segmentations.hpp"
 
 namespace penstock::transform {
 
@@ -119,6 +122,11 @@ std::array<double, 9> source_matrix(const augment::Step& step) {
   return matrix;
 }
 
+// Else they are masks.
+bool are_segmentations(DType dtype, const Shape& shape) {
+  return dtype == DType::u8 && shape.rank() == 1;
+}
+
 double number_at(const ConstTensorView& view, std::size_t index) {
   return view.dtype() == DType::f32 ? static_cast<double>(view.data<float>()[index])
                                     : view.data<double>()[index];
@@ -135,6 +143,9 @@ void check_options(const std::string& caller, const Instances& options) {
         fmt::format("they are removed by their boxes: name these, or leave out fields, of "
                     "which the first is '{}'",
                     options.fields.front()));
+  if (options.boxes.empty() && !options.masks.empty())
+    refuse(fmt::format("they are removed by their boxes: name these, or leave out the masks '{}'",
+                       options.masks));
   if (options.boxes.empty() && options.middle)
     refuse("middle is that of a box, and these have no field: name it in boxes");
   if (!(options.min_size >= 0 && std::isfinite(options.min_size)))
@@ -199,7 +210,7 @@ MovedInstances::MovedInstances(std::string caller, std::optional<Instances> opti
     : caller_(std::move(caller)), options_(std::move(options)), is_first_(is_first) {
   if (!options_) return;
   check_options(caller_, *options_);
-  for (const std::string& name : {options_->boxes, options_->keypoints})
+  for (const std::string& name : {options_->boxes, options_->keypoints, options_->masks})
     if (!name.empty()) names_.push_back(name);
   names_.insert(names_.end(), options_->fields.begin(), options_->fields.end());
   check_names(caller_, "field of instances", names_, taken);
@@ -222,11 +233,13 @@ void MovedInstances::describe(ImageFields& takes) const {
   takes.fields.insert(takes.fields.end(), names_.begin(), names_.end());
   takes.boxes = options_->boxes;
   takes.keypoints = options_->keypoints;
+  takes.masks = options_->masks;
   takes.format = options_->format;
   takes.normalized = options_->normalized;
 }
 
-void MovedInstances::bind(std::span<const FieldSpec> fields, Binding& binding) const {
+void MovedInstances::bind(std::span<const FieldSpec> fields, ImageSize sample,
+                          Binding& binding) const {
   if (!options_) return;
   const auto refuse = [&](const std::string& expected, const FieldSpec& found) {
     throw std::invalid_argument(fmt::format(
@@ -255,6 +268,17 @@ void MovedInstances::bind(std::span<const FieldSpec> fields, Binding& binding) c
             fmt::format("{}: flip_index has {} numbers, and an instance {} keypoints: {}", caller_,
                         options_->flip_index.size(), extents[1], field.to_string()));
       field.dtype = DType::f32;
+    } else if (name == options_->masks) {
+      const bool are_bytes = field.dtype == DType::u8 || field.dtype == DType::boolean;
+      const Shape made{kDynamic, sample.height, sample.width};
+      const bool are_images = are_bytes && extents.size() == 3 && extents[0] == kDynamic;
+      if (is_first_ ? !are_images && !are_segmentations(field.dtype, field.shape)
+                    : !are_bytes || field.shape != made)
+        refuse(is_first_ ? "masks are segmentations, u8 [?], or u8 or bool [?,H,W]"
+                         : "masks are u8 or bool [?,H,W] of the image's height and width, which "
+                           "decode_image makes of segmentations",
+               field);
+      field.shape = made;
     } else if (!has_rows) {
       refuse("a field of instances has one row for each, [?,...]", field);
     }
@@ -265,9 +289,6 @@ void MovedInstances::bind(std::span<const FieldSpec> fields, Binding& binding) c
 
 namespace {
 
-constexpr double kNoFraction = 2;  // a larger coordinate is none
-constexpr std::string_view kInPixels =
-    "is in pixels, and normalized = true means fractions of the image's width and height";
 // What rounding may take from a size of pixels in f32, and from a product of fractions.
 constexpr double kRoundedSize = 1e-3;
 constexpr double kRoundedShare = 1e-9;
@@ -294,6 +315,7 @@ class FirstPixel {
 struct MovedInstances::Scratch {
   std::vector<Box> boxes;
   std::vector<std::size_t> kept;  // numbers of the rows that stay
+  Segmentations segmentations;
 
   static Scratch& of_this_thread() {
     static thread_local Scratch scratch;
@@ -304,8 +326,12 @@ struct MovedInstances::Scratch {
 // The instances of one image, on their way.
 class MovedInstances::Rows {
  public:
-  Rows(const MovedInstances& of, ImageSize image, std::span<const PointMove> moves)
-      : of_(of), options_(*of.options_), image_(image), moves_(moves) {}
+  Rows(const MovedInstances& of, const Movement& movement)
+      : of_(of),
+        options_(*of.options_),
+        movement_(movement),
+        image_(movement.image),
+        moves_(movement.moves) {}
 
   Result<void> move_boxes(const ConstTensorView& in) {
     const auto count = static_cast<std::size_t>(in.shape()[0]);
@@ -377,6 +403,44 @@ class MovedInstances::Rows {
         out[2] = is_visible ? static_cast<float>(visibility) : 0;
       }
     return check(first_pixel, options_.keypoints);
+  }
+
+  // Of segmentations, which are read for it. Nothing is wrong with other fields.
+  Result<std::int64_t> count_rows(const ConstTensorView& in) const {
+    if (!are_segmentations(in.dtype(), in.shape())) return in.shape()[0];
+    const auto bytes = in.bytes();
+    auto read =
+        scratch_.segmentations.read({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (!read) return fault_of(options_.masks, read.fault().reason);
+    return static_cast<std::int64_t>(scratch_.segmentations.count());
+  }
+
+  Result<void> write_masks(const ConstTensorView& in, const TensorView& to) const {
+    auto* out = reinterpret_cast<std::uint8_t*>(to.raw());
+    const ImageSize& sample = movement_.sample;
+    const auto pixels =
+        static_cast<std::size_t>(sample.height) * static_cast<std::size_t>(sample.width);
+    const bool are_drawn = are_segmentations(in.dtype(), in.shape());
+    const std::size_t of_one =
+        are_drawn ? 0 : in.byte_size() / static_cast<std::size_t>(in.shape()[0]);
+    if (!are_drawn && movement_.window != nullptr)
+      if (auto fits = check_mask_size(in.shape()[1], in.shape()[2], *movement_.window); !fits)
+        return fault_of(options_.masks, fits.fault().reason);
+    for (const std::size_t row : scratch_.kept) {
+      const auto* const from = reinterpret_cast<const std::uint8_t*>(in.raw()) + row * of_one;
+      if (are_drawn) {
+        if (auto drawn =
+                scratch_.segmentations.draw(row, *movement_.window, options_.normalized, out);
+            !drawn)
+          return fault_of(options_.masks, drawn.fault().reason);
+      } else if (movement_.window != nullptr) {
+        crop_mask_of_bytes(from, *movement_.window, out);
+      } else {
+        augment::run(movement_.steps, from, {sample.height, sample.width, 1}, out);
+      }
+      out += pixels;
+    }
+    return {};
   }
 
   void copy_rows(const ConstTensorView& in, const TensorView& out) const {
@@ -478,6 +542,7 @@ class MovedInstances::Rows {
 
   const MovedInstances& of_;
   const Instances& options_;
+  const Movement& movement_;
   ImageSize image_;
   std::span<const PointMove> moves_;
   Scratch& scratch_ = Scratch::of_this_thread();
@@ -485,44 +550,54 @@ class MovedInstances::Rows {
 
 Result<std::vector<Region>> MovedInstances::boxes(std::span<const ConstTensorView> in,
                                                   ImageSize image) const {
-  return Rows(*this, image, {}).regions(in[0]);
+  const Movement none{.image = image, .sample = image};
+  return Rows(*this, none).regions(in[0]);
 }
 
-std::vector<DType> MovedInstances::output_types(std::span<const ConstTensorView> in) const {
-  std::vector<DType> types;
+std::vector<FieldSpec> MovedInstances::output_rows(std::span<const ConstTensorView> in,
+                                                   ImageSize sample) const {
+  std::vector<FieldSpec> rows;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const bool is_place = names_[i] == options_->boxes || names_[i] == options_->keypoints;
-    types.push_back(is_place ? DType::f32 : in[i].dtype());
+    const Shape row = names_[i] == options_->masks ? Shape{sample.height, sample.width}
+                                                   : Shape(in[i].shape().extents().subspan(1));
+    rows.push_back({names_[i], is_place ? DType::f32 : in[i].dtype(), row});
   }
-  return types;
+  return rows;
 }
 
 Result<void> MovedInstances::move(std::span<const ConstTensorView> in, Outputs out,
-                                  std::size_t first_output, ImageSize image,
-                                  std::span<const PointMove> moves) const {
+                                  std::size_t first_output, const Movement& movement) const {
   if (!options_) return {};
-  Rows rows(*this, image, moves);
+  Rows rows(*this, movement);
   const std::int64_t count = in[0].shape()[0];
-  for (std::size_t i = 1; i < names_.size(); ++i)
-    if (in[i].shape()[0] != count)
+  for (std::size_t i = 1; i < names_.size(); ++i) {
+    const bool are_masks = names_[i] == options_->masks;
+    const auto found = are_masks ? rows.count_rows(in[i]) : Result(in[i].shape()[0]);
+    if (!found) return found.fault();
+    if (*found != count)
       return rows.fault(
           fmt::format("there are {} rows, and {} of '{}': each instance has one in "
                       "each field",
-                      count, in[i].shape()[0], names_[i]));
+                      count, *found, names_[i]));
+  }
   if (options_->boxes.empty())
     rows.keep_all(static_cast<std::size_t>(count));
   else if (auto done = rows.move_boxes(in[0]); !done)
     return done;
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    const auto extents = in[i].shape().extents();
+    const Shape row = names_[i] == options_->masks
+                          ? Shape{movement.sample.height, movement.sample.width}
+                          : Shape(in[i].shape().extents().subspan(1));
     const TensorView& to =
-        out.resize(first_output + i,
-                   Shape(extents.subspan(1)).with_rows(static_cast<std::int64_t>(rows.left())));
+        out.resize(first_output + i, row.with_rows(static_cast<std::int64_t>(rows.left())));
     if (rows.left() == 0) continue;
     if (names_[i] == options_->boxes) {
       rows.write_boxes(to.data<float>());
     } else if (names_[i] == options_->keypoints) {
       if (auto done = rows.write_keypoints(in[i], to.data<float>()); !done) return done;
+    } else if (names_[i] == options_->masks) {
+      if (auto done = rows.write_masks(in[i], to); !done) return done;
     } else {
       rows.copy_rows(in[i], to);
     }

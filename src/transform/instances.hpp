@@ -1,4 +1,4 @@
-// transform/instances: boxes and keypoints, moved as the pixels of their image are.
+// transform/instances: boxes, keypoints and masks, moved as the pixels of their image are.
 #pragma once
 
 #include <array>
@@ -27,6 +27,16 @@ struct PointMove {
   bool mirrored = false;  ///< whether left and right, or up and down, are exchanged
 };
 
+/// What a transform does to the pixels of one image.
+struct Movement {
+  ImageSize image;                     ///< before it
+  ImageSize sample;                    ///< behind it
+  std::span<const PointMove> moves{};  ///< one after the other
+  // What happens to masks: a crop, or else steps, of which each is a move that takes pixels as they are.
+  const Window* window = nullptr;
+  augment::ProgramView steps{};
+};
+
 [[nodiscard]] PointMove point_move(const Window& window);
 /// Of a step that is_move(), on an image of this size.
 [[nodiscard]] PointMove point_move(const augment::Step& step, ImageSize image);
@@ -48,18 +58,17 @@ class MovedInstances {
   MovedInstances(std::string caller, std::optional<Instances> options, const Crop& crop,
                  std::span<const std::string> taken);
 
-  /// Appends an input and an output for each field.
+  /// Appends an input and an output for each field. `sample` is the size of the image that is made.
   ///
   /// Errors  std::invalid_argument  no such field, or one of another type or shape
-  void bind(std::span<const FieldSpec> fields, Binding& binding) const;
+  void bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& binding) const;
 
-  /// Writes what `moves`, one after the other, leave of the instances of an image of this size. `in` are the inputs that
-  /// bind() appended, and `first_output` is the number of its first output.
+  /// Writes what a movement leaves of the instances of an image. `in` are the inputs that bind() appended, and `first_output` is
+  /// the number of its first output.
   ///
   /// Errors  Fault  as Instances says
   [[nodiscard]] Result<void> move(std::span<const ConstTensorView> in, Outputs out,
-                                  std::size_t first_output, ImageSize image,
-                                  std::span<const PointMove> moves) const;
+                                  std::size_t first_output, const Movement& movement) const;
 
   /// Those with an area, in pixels of an image of this size and cut at its edges. `in` as for move().
   ///
@@ -68,8 +77,10 @@ class MovedInstances {
                                                   ImageSize image) const;
 
   [[nodiscard]] bool empty() const noexcept { return !options_; }
-  /// The types of the outputs, of these inputs; as for move().
-  [[nodiscard]] std::vector<DType> output_types(std::span<const ConstTensorView> in) const;
+  [[nodiscard]] bool has_masks() const noexcept { return options_ && !options_->masks.empty(); }
+  /// One row of each output, of these inputs; as for move().
+  [[nodiscard]] std::vector<FieldSpec> output_rows(std::span<const ConstTensorView> in,
+                                                   ImageSize sample) const;
   /// Adds its fields, and in which form it takes them.
   void describe(ImageFields& takes) const;
 
@@ -81,7 +92,7 @@ class MovedInstances {
   std::optional<Instances> options_;
   bool is_first_ = true;
   std::vector<std::string>
-      names_;  // of the fields: boxes and keypoints where there are any, then the others
+      names_;  // of the fields: boxes, keypoints and masks where there are any, then the others
 };
 
 }  // namespace penstock::transform

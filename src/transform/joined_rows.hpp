@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include <penstock/core/tensor.hpp>
@@ -17,14 +17,14 @@ namespace penstock::transform {
 /// Usage  begin, then for each image outputs() are written; finish
 class JoinedRows final : public Outputs::OutputAllocator {
  public:
-  /// Of outputs of these types, from number `first` on.
-  void begin(std::size_t first, std::span<const DType> dtypes) {
+  /// Of outputs with such rows, from number `first` on.
+  void begin(std::size_t first, std::vector<FieldSpec> rows) {
     first_ = first;
-    dtypes_.assign(dtypes.begin(), dtypes.end());
-    views_.assign(first + dtypes.size(), TensorView{});
-    if (bytes_.size() < dtypes.size()) bytes_.resize(dtypes.size());
+    rows_ = std::move(rows);
+    views_.assign(first + rows_.size(), TensorView{});
+    if (bytes_.size() < rows_.size()) bytes_.resize(rows_.size());
     for (std::vector<std::byte>& bytes : bytes_) bytes.clear();
-    rows_.assign(dtypes.size(), 0);
+    counts_.assign(rows_.size(), 0);
   }
   [[nodiscard]] Outputs outputs() { return Outputs(std::span<const TensorView>(views_), this); }
 
@@ -32,25 +32,24 @@ class JoinedRows final : public Outputs::OutputAllocator {
     const std::size_t field = output - first_;
     std::vector<std::byte>& bytes = bytes_[field];
     const std::size_t before = bytes.size();
-    bytes.resize(before + FieldSpec{{}, dtypes_[field], shape}.bytes());
-    views_[output] = TensorView(bytes.data() + before, dtypes_[field], shape);
-    rows_[field] += shape[0];
+    bytes.resize(before + FieldSpec{{}, rows_[field].dtype, shape}.bytes());
+    views_[output] = TensorView(bytes.data() + before, rows_[field].dtype, shape);
+    counts_[field] += shape[0];
   }
 
-  /// `like` are the shapes of the inputs of one image, whose rows are alike in all.
-  void finish(Outputs out, std::span<const ConstTensorView> like) {
-    for (std::size_t field = 0; field < dtypes_.size(); ++field) {
-      const auto row = like[field].shape().extents().subspan(1);
-      const TensorView& to = out.resize(first_ + field, Shape(row).with_rows(rows_[field]));
+  void finish(Outputs out) {
+    for (std::size_t field = 0; field < rows_.size(); ++field) {
+      const TensorView& to =
+          out.resize(first_ + field, rows_[field].shape.with_rows(counts_[field]));
       if (!bytes_[field].empty()) std::memcpy(to.raw(), bytes_[field].data(), bytes_[field].size());
     }
   }
 
  private:
   std::size_t first_ = 0;
-  std::vector<DType> dtypes_;
+  std::vector<FieldSpec> rows_;
   std::vector<TensorView> views_;
-  std::vector<std::int64_t> rows_;
+  std::vector<std::int64_t> counts_;
   std::vector<std::vector<std::byte>> bytes_;
 };
 

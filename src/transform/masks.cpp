@@ -82,18 +82,6 @@ void crop_numbers(const From* from, const Window& window, T fill, T* out) {
   }
 }
 
-Result<void> check_size(std::int64_t height, std::int64_t width, const Window& window) {
-  const ImageSize& image = window.image;
-  if (height == image.height && width == image.width) return {};
-  std::string_view hint;
-  if (height == image.width && width == image.height)
-    hint = window.turned ? ": set exif = false if the masks are of the images as stored"
-                         : ": its sides are exchanged, as those of masks of upright images are "
-                           "where exif = false is set";
-  return Fault{.reason = fmt::format("it has {}x{} pixels (height x width), and its image {}x{}{}",
-                                     height, width, image.height, image.width, hint)};
-}
-
 // Calls take(numbers) with a PNG's numbers, of 8 bits or of 16.
 template <class Take>
 Result<void> decode(std::span<const std::byte> bytes, const Window& window, DType dtype,
@@ -111,7 +99,7 @@ Result<void> decode(std::span<const std::byte> bytes, const Window& window, DTyp
                      fmt::format("a mask whose EXIF orientation is {}: masks are not turned, so "
                                  "store its numbers upright",
                                  reader.orientation())};
-  if (auto fits = check_size(reader.height(), reader.width(), window); !fits) return fits;
+  if (auto fits = check_mask_size(reader.height(), reader.width(), window); !fits) return fits;
   const auto read = [&](auto& scratch, auto read_all) -> Result<void> {
     const std::size_t size =
         static_cast<std::size_t>(reader.width()) * static_cast<std::size_t>(reader.height());
@@ -142,7 +130,7 @@ Result<void> crop_mask(const ConstTensorView& in, const TensorView& out, const W
     });
     return result;
   }
-  if (auto fits = check_size(in.shape()[0], in.shape()[1], window); !fits) return fits;
+  if (auto fits = check_mask_size(in.shape()[0], in.shape()[1], window); !fits) return fits;
   (void)with_type(in.dtype(), [&]<class T>(T) {
     crop_numbers(reinterpret_cast<const T*>(in.raw()), window, static_cast<T>(fill),
                  reinterpret_cast<T*>(out.raw()));
@@ -151,6 +139,22 @@ Result<void> crop_mask(const ConstTensorView& in, const TensorView& out, const W
 }
 
 }  // namespace
+
+Result<void> check_mask_size(std::int64_t height, std::int64_t width, const Window& window) {
+  const ImageSize& image = window.image;
+  if (height == image.height && width == image.width) return {};
+  std::string_view hint;
+  if (height == image.width && width == image.height)
+    hint = window.turned ? ": set exif = false if the masks are of the images as stored"
+                         : ": its sides are exchanged, as those of masks of upright images are "
+                           "where exif = false is set";
+  return Fault{.reason = fmt::format("it has {}x{} pixels (height x width), and its image {}x{}{}",
+                                     height, width, image.height, image.width, hint)};
+}
+
+void crop_mask_of_bytes(const std::uint8_t* in, const Window& window, std::uint8_t* out) {
+  crop_numbers(in, window, std::uint8_t{0}, out);
+}
 
 Masks::Masks(std::string caller, std::vector<std::string> fields, int fill, DType dtype,
              const Crop& crop, std::span<const std::string> taken)

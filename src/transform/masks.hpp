@@ -17,6 +17,12 @@
 
 namespace penstock::transform {
 
+/// Errors  Fault  a mask of this size is not one of the window's image
+[[nodiscard]] Result<void> check_mask_size(std::int64_t height, std::int64_t width,
+                                           const Window& window);
+/// What the window shows of a mask of bytes, as Pillow's NEAREST; what is beside it is 0.
+void crop_mask_of_bytes(const std::uint8_t* in, const Window& window, std::uint8_t* out);
+
 /// The masks of a transform: options, how they are bound, and what is done to them.
 ///
 /// Threads  const; scratch memory is the thread's own

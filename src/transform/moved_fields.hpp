@@ -25,7 +25,7 @@ class MovedFields {
   /// Errors  std::invalid_argument  as Masks and MovedInstances
   void bind(std::span<const FieldSpec> fields, ImageSize sample, Binding& binding) const {
     masks_.bind(fields, sample, binding);
-    instances_.bind(fields, binding);
+    instances_.bind(fields, sample, binding);
   }
 
   /// Writes what the window shows of each field. `in` are the inputs that bind() appended, and `first_output` is the number of
@@ -41,8 +41,11 @@ class MovedFields {
         !done || instances_.empty())
       return done;
     const PointMove move = point_move(window);
-    return instances_.move(in.subspan(masks), out, first_output + masks, window.image,
-                           std::span(&move, 1));
+    return instances_.move(in.subspan(masks), out, first_output + masks,
+                           {.image = window.image,
+                            .sample = window.sample,
+                            .moves = std::span(&move, 1),
+                            .window = &window});
   }
 
   /// The boxes of an image of this size, where `crop` is chosen by them; else none. `in` as for crop().

@@ -426,6 +426,10 @@ void write_annotations(const std::filesystem::path& folder) {
              "image_id": 3, "category_id": 1, "id": 2}, {"segmentation": {"counts": [1, 2], "size": [3, 1]},
              "bbox": [0, 0, 0, 0], "iscrowd": 1, "image_id": 3, "category_id": 1, "id": 4}], )" +
           categories + ", " + images + "}");
+  write_text(folder / "polygons.json",
+             "[[[1, 2, 3, 4.5, -5, 6e0]], [], [[0,0,7,0,7,5],[1,1,2,2,3,-1]]]");
+  write_text(folder / "runs.json",
+             R"([{"size": [5, 7], "counts": [3, 2, 30]}, {"counts": "T1", "size": [5, 7]}])");
   write_text(folder / "none.json", "{" + images + "}");
   write_text(folder / "boxes.txt",
              "\xef\xbb\xbf"

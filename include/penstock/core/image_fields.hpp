@@ -30,8 +30,9 @@ struct ImageFields {
   std::vector<std::string> fields;     ///< all that belong to it, also those named below
   std::string boxes{};                 ///< the boxes of its instances; "": there are none
   std::string keypoints{};             ///< the keypoints of its instances; "": there are none
+  std::string masks{};                 ///< the masks of its instances; "": there are none
   BoxFormat format = BoxFormat::xyxy;  ///< of the boxes
-  /// whether boxes and keypoints are fractions of the image's width and height
+  /// whether boxes, keypoints and polygons are fractions of the image's width and height
   bool normalized = false;
 };
 

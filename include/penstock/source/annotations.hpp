@@ -21,6 +21,8 @@ struct CocoOptions {
   bool category_ids = false;
   /// whether images without an annotation are left out
   bool only_annotated = false;
+  /// whether there is a field of segmentations, of which decode_image() draws masks: name it in Instances::masks
+  bool masks = false;
   std::string field = "image";  ///< the name of the field with a file's bytes
   /// a larger file is a fault, so that one record cannot take all memory
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
@@ -35,6 +37,7 @@ void visit_fields(Visitor& visit, CocoOptions& options) {
   visit("only_annotated", options.only_annotated);
   visit("field", options.field);
   visit("max_file_bytes", options.max_file_bytes);
+  visit.later("masks", options.masks);
 }
 
 namespace source {
@@ -49,8 +52,9 @@ namespace source {
 /// cut at the image's edges nor left out where it is empty. The labels are numbers of class_names(). With `category_ids` these
 /// have "" for ids that no category has, and there are none where an id is negative or above 99,999. An annotation without area
 /// has its box's, and one without iscrowd false. The field keypoints is there where a category of the file names k of them: x,
-/// y and the visibility, 0 to 2, of each. An instance without keypoints has zeros. Segmentations, captions and what else is in
-/// the file are not kept.
+/// y and the visibility, 0 to 2, of each. An instance without keypoints has zeros. With `masks` there is a field of that name:
+/// the segmentations of the instances, as the file has them, in a list in JSON, as Instances takes them. They are read from the
+/// file with each image; one that is not local stays in memory. Captions and what else is in the file are not kept.
 ///
 /// A file without "annotations", as those of COCO's test sets, is accepted: all images have no boxes then, and
 /// Loader::notices() says so. An annotation that is damaged is a fault of its image alone. The file is read here, as a whole;
@@ -66,8 +70,8 @@ namespace source {
 /// fields but the images' bytes. A plan in JSON has the path of the annotation file.
 ///
 /// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4], labels i64 [?], area f32 [?], iscrowd bool [?], image_id i64
-///         []; and where categories have keypoints, keypoints f32 [?,k,3].
-/// Units   boxes and keypoints in pixels, area in pixels squared. In memory 29 bytes for each instance, 12 for each keypoint, and
+///         []; where categories have keypoints, keypoints f32 [?,k,3]; and with `masks`, masks u8 [?].
+/// Units   boxes, keypoints and segmentations in pixels, area in pixels squared. In memory 41 bytes for each instance, 12 for each keypoint, and
 ///         16 and its path for each image. While the file is read, four times that; one that is not local is then in memory as a whole
 /// Errors  std::invalid_argument  no path; paths of several stores; max_file_bytes = 0; a field's name that is empty, "label" or
 ///                                that of another field
@@ -77,7 +81,8 @@ namespace source {
 ///                                that is not there; categories with unlike numbers of keypoints; none of the first 100 images is
 ///                                there
 /// Faults  as image_folder(); an annotation whose bbox is not four finite numbers, or has a negative width or height; one whose
-///         area or iscrowd is not a number; one with another number of keypoints than its file's categories
+///         area or iscrowd is not a number; one with another number of keypoints than its file's categories; with `masks`, one
+///         without a segmentation
 [[nodiscard]] SourcePtr coco(const std::filesystem::path& annotations, CocoOptions options = {});
 
 }  // namespace source
@@ -92,6 +97,8 @@ struct YoloOptions {
   std::string field = "image";  ///< the name of the field with a file's bytes
   /// a larger image or label file is a fault, so that one record cannot take all memory
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
+  /// whether there is a field of segmentations, of which decode_image() draws masks: name it in Instances::masks
+  bool masks = false;
 };
 
 template <class Visitor>
@@ -101,6 +108,7 @@ void visit_fields(Visitor& visit, YoloOptions& options) {
   visit("keypoints", options.keypoints);
   visit("field", options.field);
   visit("max_file_bytes", options.max_file_bytes);
+  visit.later("masks", options.masks);
 }
 
 namespace source {
@@ -120,7 +128,11 @@ namespace source {
 /// class cx cy w h, or class x1 y1 x2 y2 x3 y3 ... for a polygon or a box that is turned, of which the upright box around
 /// its corners is read; with k keypoints class cx cy w h and 2 or 3 numbers for each. All are fractions of the image's width
 /// and height, and may be up to 0.01 below 0 or above 1, as in Ultralytics. The visibility of a keypoint of two numbers is 0 where one
-/// is below 0, and else 1, as there. A line with the same box, class and keypoints as an earlier one is left out.
+/// is below 0, and else 1, as there. A line with the same box, class, keypoints and, with
+/// `masks`, polygon as an earlier one is left out.
+///
+/// With `masks` there is a field of that name: a list in JSON with the polygon of each instance, or that of its box where the line
+/// has no other, as Instances takes them.
 ///
 /// Opening lists the images and asks for the sizes of their label files; these are read with their images. Those that are
 /// missing are counted in Loader::notices(). A record's key is the image's path relative to the folder that all have in common. The
@@ -128,8 +140,8 @@ namespace source {
 /// in JSON has the path of `data`. A data.yaml needs a build with yaml-cpp.
 ///
 /// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4] (the middle, width and height), labels i64 [?]; with k
-///         keypoints, keypoints f32 [?,k,3] (x, y and visibility).
-/// Units   boxes and keypoints in fractions of the image's width and height. In memory as files(), and a bit for each image
+///         keypoints, keypoints f32 [?,k,3] (x, y and visibility); with `masks`, masks u8 [?].
+/// Units   boxes, keypoints and polygons in fractions of the image's width and height. In memory as files(), and a bit for each image
 /// Errors  std::invalid_argument  no path, or one that is not local; a split that is none of the three; a split without a data.yaml,
 ///                                classes or keypoints with one; more than 10,000 keypoints; max_file_bytes = 0; a field's name
 ///                                that is empty, "label" or that of another field

@@ -22,7 +22,8 @@ struct AugmentImageOptions {
   /// operation's interpolation
   std::vector<std::string> masks{};
   int mask_fill = 255;  ///< the value of masks beside the image; most losses ignore 255
-  std::optional<Instances> instances{};  ///< boxes and keypoints that are moved as the pixels are
+  std::optional<Instances>
+      instances{};  ///< boxes, keypoints and masks that are moved as the pixels are
 };
 
 template <class Visitor>

@@ -130,7 +130,8 @@ struct DecodeImageOptions {
   int mask_fill = 255;  ///< the value of masks beside the image; most losses ignore 255
   /// type of masks that are PNGs: u16, i32 or larger for values of 16 bits (instances, say); torch's losses take i64
   DType mask_dtype = DType::u8;
-  std::optional<Instances> instances{};  ///< boxes and keypoints that are moved as the pixels are
+  std::optional<Instances>
+      instances{};  ///< boxes, keypoints and masks that are moved as the pixels are
   JpegDecoder decoder = JpegDecoder::reference;  ///< what decodes JPEGs
   ResizeFilter filter =
       ResizeFilter::bilinear;  ///< what resizes, antialiased where an image shrinks

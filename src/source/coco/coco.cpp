@@ -39,13 +39,30 @@ using source::CocoFile;
 
 constexpr std::size_t kShownOfCocoPath = 200;  // bytes in a message
 
+/// Where segmentations are read from: a local file, or the text of another one.
+struct SegmentationTexts {
+  storage::StoredFilePtr file{};
+  std::string text{};
+
+  Result<void> read(std::uint64_t begin, std::span<std::byte> into) const {
+    if (file) return file->read(begin, into);
+    std::memcpy(into.data(), text.data() + begin, into.size());
+    return {};
+  }
+};
+
 /// What an annotation file says of its images, whose files another source reads.
 class CocoRows final : public Source {
  public:
-  enum Field : std::size_t { kBoxes, kLabels, kAreas, kCrowds, kImageId, kKeypoints };
+  // Behind them the keypoints and the segmentations, where there are any.
+  enum Field : std::size_t { kBoxes, kLabels, kAreas, kCrowds, kImageId, kOthers };
 
-  CocoRows(std::string path, CocoFile file, const CocoOptions& options)
-      : path_(std::move(path)), file_(std::move(file)), image_(options.field) {
+  CocoRows(std::string path, CocoFile file, SegmentationTexts segmentations,
+           const CocoOptions& options)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        segmentations_(std::move(segmentations)),
+        image_(options.field) {
     fields_ = {{"boxes", DType::f32, {kDynamic, 4}},
                {"labels", DType::i64, {kDynamic}},
                {"area", DType::f32, {kDynamic}},
@@ -54,6 +71,10 @@ class CocoRows final : public Source {
     if (file_.keypoints > 0)
       fields_.push_back(
           {"keypoints", DType::f32, {kDynamic, static_cast<std::int64_t>(file_.keypoints), 3}});
+    if (options.masks) {
+      masks_ = fields_.size();
+      fields_.push_back({"masks", DType::u8, {kDynamic}});
+    }
     name_classes(options.category_ids);
     if (options.category_ids)
       for (std::int64_t& label : file_.classes)
@@ -81,8 +102,10 @@ class CocoRows final : public Source {
       record[kImageId] = source::value(file_.image_ids[number]);
       record.add_bytes_read(sizeof(std::int64_t));
     }
-    if (file_.keypoints == 0 || !record.is_wanted(kKeypoints)) return {};
-    return set_keypoints(record, begin, count);
+    if (file_.keypoints > 0 && record.is_wanted(kOthers))
+      if (auto set = set_keypoints(record, begin, count); !set) return set;
+    if (masks_ == 0 || !record.is_wanted(masks_)) return {};
+    return set_masks(record, begin, count);
   }
 
   std::string location(std::uint64_t number) const override {
@@ -100,7 +123,8 @@ class CocoRows final : public Source {
     ImageFields all{.image = image_, .fields = {}, .boxes = fields_[kBoxes].name};
     for (const FieldSpec& field : fields_)
       if (field.shape.is_dynamic()) all.fields.push_back(field.name);
-    if (file_.keypoints > 0) all.keypoints = fields_[kKeypoints].name;
+    if (file_.keypoints > 0) all.keypoints = fields_[kOthers].name;
+    if (masks_ > 0) all.masks = fields_[masks_].name;
     return {all};
   }
   std::vector<Notice> notices() const override {
@@ -135,6 +159,7 @@ class CocoRows final : public Source {
           source::text_of_column(file_.keypoint_begins),
           source::text_of_column(file_.keypoint_values)})
       all += hash_text(column);
+    if (masks_ > 0) all += fmt::format("{:016x}", file_.segmentations_hash);
     std::string texts;
     for (const source::CocoCategory& category : file_.categories)
       texts += fmt::format("{} {}{}", category.id, category.name, '\0');
@@ -157,15 +182,47 @@ class CocoRows final : public Source {
         std::memcpy(place, file_.keypoint_values.data() + from, bytes);
     }
     record.set(
-        kKeypoints, to->data(), DType::f32,
+        kOthers, to->data(), DType::f32,
         Shape{static_cast<std::int64_t>(count), static_cast<std::int64_t>(file_.keypoints), 3});
     record.add_bytes_read(count * bytes);
     return {};
   }
 
+  // A list of those of all instances.
+  Result<void> set_masks(Record& record, std::uint64_t begin, std::uint64_t count) const {
+    std::uint64_t bytes = 2 + count;  // the brackets, and a comma behind each
+    for (std::uint64_t object = 0; object < count; ++object) {
+      const std::uint32_t of_one = file_.segmentation_bytes[begin + object];
+      if (of_one == 0)
+        return Fault{.reason = fmt::format("annotation {} of the image, from 0, has no "
+                                           "segmentation; add one, or leave masks out",
+                                           object),
+                     .file = path_};
+      bytes += of_one;
+    }
+    if (count > 0) --bytes;
+    auto to = record.allocate(bytes);
+    if (!to) return std::move(to.fault());
+    std::byte* at = to->data();
+    *at++ = std::byte{'['};
+    for (std::uint64_t object = 0; object < count; ++object) {
+      if (object > 0) *at++ = std::byte{','};
+      const std::span into(at, file_.segmentation_bytes[begin + object]);
+      if (auto read = segmentations_.read(file_.segmentation_begins[begin + object], into); !read)
+        return read;
+      at += into.size();
+    }
+    *at = std::byte{']'};
+    record.set(masks_, to->data(), DType::u8, Shape{static_cast<std::int64_t>(bytes)});
+    record.add_bytes_read(bytes);
+    return {};
+  }
+
   std::string path_;
   CocoFile file_;
-  std::string image_;  // the field of the image, which another source has
+  SegmentationTexts segmentations_;
+  std::size_t masks_ = 0;  // their field; 0: there is none
+  std::string image_;      // the field of the image, which another source has
   std::vector<FieldSpec> fields_;
   std::vector<std::string> class_names_;
   std::string fingerprint_;
@@ -260,11 +317,26 @@ SourcePtr images_of(std::vector<std::string> paths, const std::string& root,
   return source::rename(std::move(made), {{"label", ""}});
 }
 
-CocoFile read_coco(const std::string& path, const std::string& shown,
-                   const ObjectStorageOptions& storage) {
-  if (storage::is_object_url(path))
-    return source::parse_coco(storage::Storage(storage).read_text(path), shown);
-  return source::read_local_coco(path);
+// With `masks`, `segmentations` is set, too.
+CocoFile read_coco(const std::string& path, const std::string& shown, const CocoOptions& options,
+                   SegmentationTexts& segmentations) {
+  if (storage::is_object_url(path)) {
+    std::string text = storage::Storage(options.storage).read_text(path);
+    CocoFile file = source::parse_coco(text, shown);
+    if (options.masks) segmentations.text = std::move(text);
+    return file;
+  }
+  if (!options.masks) return source::read_local_coco(path);
+  auto opened = storage::Storage().open(path);
+  if (!opened) throw Error(fmt::format("coco: {}", opened.fault().to_string()));
+  segmentations.file = *std::move(opened);
+  CocoFile file = source::read_local_coco(path);
+  const auto now = storage::Storage().stat(path);
+  if (!now || *now != segmentations.file->stamp())
+    throw Error(
+        fmt::format("coco: {} was changed while it was read: open it again once it is complete",
+                    core::printable(shown, kShownOfCocoPath)));
+  return file;
 }
 
 }  // namespace
@@ -272,8 +344,8 @@ CocoFile read_coco(const std::string& path, const std::string& shown,
 SourcePtr source::coco(const std::filesystem::path& annotations, CocoOptions options) {
   const std::string path = annotations.string();
   if (path.empty()) throw std::invalid_argument("coco: the annotation file's path is empty");
-  constexpr std::array<std::string_view, 8> kTaken{"",     "label",   "boxes",    "labels",
-                                                   "area", "iscrowd", "image_id", "keypoints"};
+  constexpr std::array<std::string_view, 9> kTaken{
+      "", "label", "boxes", "labels", "area", "iscrowd", "image_id", "keypoints", "masks"};
   if (std::ranges::find(kTaken, options.field) != kTaken.end())
     throw std::invalid_argument(fmt::format(
         "coco: the option field is '{}': the field of a file's bytes needs a name that no other "
@@ -282,7 +354,8 @@ SourcePtr source::coco(const std::filesystem::path& annotations, CocoOptions opt
   storage::require_readable_scheme(path);
   Description description = source::describe_coco(annotations, options);
   const std::string shown(storage::split_web_url(path).plain);
-  CocoFile file = read_coco(path, shown, options.storage);
+  SegmentationTexts segmentations;
+  CocoFile file = read_coco(path, shown, options, segmentations);
   if (options.only_annotated) {
     keep_annotated(file);
     if (file.image_ids.empty())
@@ -293,7 +366,8 @@ SourcePtr source::coco(const std::filesystem::path& annotations, CocoOptions opt
   }
   SourcePtr images =
       images_of(std::exchange(file.file_names, {}), coco_root(path, options), options, shown);
-  SourcePtr rows = std::make_shared<CocoRows>(shown, std::move(file), options);
+  SourcePtr rows =
+      std::make_shared<CocoRows>(shown, std::move(file), std::move(segmentations), options);
   return source::described(source::zip({std::move(images), std::move(rows)}),
                            std::move(description));
 }

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#define XXH_INLINE_ALL  // only what is used here becomes code
+#include <xxhash.h>
 
 #include <penstock/core/error.hpp>
 
@@ -64,6 +66,7 @@ enum class CocoKey : std::uint8_t {
   area,
   iscrowd,
   keypoints,
+  segmentation,
   name,
 };
 
@@ -84,6 +87,7 @@ CocoKey key_of(CocoList list, std::string_view text) {
       if (text == "area") return CocoKey::area;
       if (text == "iscrowd") return CocoKey::iscrowd;
       if (text == "keypoints") return CocoKey::keypoints;
+      if (text == "segmentation") return CocoKey::segmentation;
       return CocoKey::skipped;
     case CocoList::categories:
       if (text == "name") return CocoKey::name;
@@ -107,12 +111,13 @@ struct CocoItem {
   bool is_crowd = false;
   bool has_keypoints = false;
   std::uint64_t keypoint_count = 0;  // values of an annotation, names of a category
+  std::string_view segmentation{};   // with its brackets
 };
 
 // What nlohmann's parser calls. It keeps columns in the order of the file; finish() sorts them.
 class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  CocoReader(std::string_view text, const CocoText& read, std::string_view name)
+  CocoReader(std::string_view text, CocoText& read, std::string_view name)
       : text_(text),
         read_(read),
         name_(name),
@@ -207,6 +212,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     if (skipped_levels_ > 0) return true;
     if (place_ == Place::item) {
       key_ = key_of(list_, text);
+      read_.forget();
       return true;
     }
     const auto* const found = std::ranges::find(kCocoListNames, std::string_view(text));
@@ -274,9 +280,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     return kCocoListNames[static_cast<std::size_t>(list_)];
   }
   [[nodiscard]] std::string_view key_name() const {
-    constexpr std::array<std::string_view, 11> kNames{
-        "",     "id",   "file_name", "coco_url",  "image_id", "category_id",
-        "bbox", "area", "iscrowd",   "keypoints", "name"};
+    constexpr std::array<std::string_view, 12> kNames{
+        "",     "id",   "file_name", "coco_url",  "image_id",     "category_id",
+        "bbox", "area", "iscrowd",   "keypoints", "segmentation", "name"};
     return kNames[static_cast<std::size_t>(key_)];
   }
   // "the annotation with the id 7", or by its place where it has none.
@@ -289,6 +295,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
   // A value of brackets where none belongs, or in what is not needed.
   bool skip_value(const char* found) {
     skipped_levels_ = 1;
+    if (place_ == Place::item && key_ == CocoKey::segmentation) item_.segmentation = read_.taken();
     wrong_value(found);
     return true;
   }
@@ -322,7 +329,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
                        position_, list_name(), found));
     } else if (place_ == Place::values) {
       if (wrong_element_.empty()) wrong_element_ = found;
-    } else if (key_ == CocoKey::skipped) {
+    } else if (key_ == CocoKey::skipped || key_ == CocoKey::segmentation) {
       return;
     } else if (key_ == CocoKey::bbox) {
       item_.has_box = true;
@@ -352,6 +359,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     using Kind = CocoScalar::Kind;
     switch (key_) {
       case CocoKey::skipped:
+        return;
+      case CocoKey::segmentation:  // what is no list and no object is none
+        item_.segmentation = {};
         return;
       case CocoKey::id:
       case CocoKey::image_id:
@@ -507,10 +517,20 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     boxes_.insert(boxes_.end(), box.begin(), box.end());
     areas_.push_back(static_cast<float>(area));
     crowds_.push_back(item_.is_crowd ? 1 : 0);
+    add_segmentation(item_.segmentation);
     if (item_.has_keypoints)
       keypoint_rows_.push_back({annotation_ids_.size() - 1, keypoint_begin_,
                                 item_.fault.empty() ? item_.keypoint_count : kDamaged});
     keypoint_begin_ = keypoint_values_.size();
+  }
+
+  void add_segmentation(std::string_view text) {
+    // Longer than any: its instance has none then.
+    if (text.size() > std::numeric_limits<std::uint32_t>::max()) text = {};
+    segmentation_begins_.push_back(
+        text.empty() ? 0 : static_cast<std::uint64_t>(text.data() - text_.data()));
+    segmentation_bytes_.push_back(static_cast<std::uint32_t>(text.size()));
+    segmentations_hash_ = XXH3_64bits_withSeed(text.data(), text.size(), segmentations_hash_);
   }
 
   [[nodiscard]] static std::string fault_text(std::int64_t id, const std::string& what) {
@@ -592,6 +612,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     file.classes.resize(count);
     file.areas.resize(count);
     file.crowds.resize(count);
+    file.segmentation_begins.resize(count);
+    file.segmentation_bytes.resize(count);
+    file.segmentations_hash = segmentations_hash_;
     for (std::uint64_t object = 0; object < count; ++object) {
       const std::uint64_t place = places[object] = ends[images[object]]++;
       std::copy_n(boxes_.begin() + static_cast<std::ptrdiff_t>(object * 4), 4,
@@ -601,6 +624,8 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
                                          object, "category", "categories"));
       file.areas[place] = areas_[object];
       file.crowds[place] = crowds_[object];
+      file.segmentation_begins[place] = segmentation_begins_[object];
+      file.segmentation_bytes[place] = segmentation_bytes_[object];
     }
     if (file.keypoints > 0) place_keypoints(file, places);
     std::ranges::stable_sort(faults_, {}, &Fault::object);
@@ -645,7 +670,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
   };
 
   std::string_view text_;
-  const CocoText& read_;  // what the parser has of it
+  CocoText& read_;  // what the parser has of it
   std::string_view name_;
   core::ProgressCounter progress_;
 
@@ -667,6 +692,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::int64_t> annotation_ids_, of_image_, of_category_;
   std::vector<float> boxes_, areas_;
   std::vector<std::uint8_t> crowds_;
+  std::vector<std::uint64_t> segmentation_begins_;
+  std::vector<std::uint32_t> segmentation_bytes_;
+  std::uint64_t segmentations_hash_ = 0;
   std::vector<KeypointRow> keypoint_rows_;
   std::uint64_t keypoint_begin_ = 0;  // of the annotation that is read
   std::vector<float> keypoint_values_;

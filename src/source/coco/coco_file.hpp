@@ -36,13 +36,17 @@ struct CocoFile {
   std::size_t keypoints = 0;
   std::vector<std::uint64_t> keypoint_begins;  // kNoKeypoints: zeros
   std::vector<float> keypoint_values;
+  // Where the text of each object's segmentation lies in that of the file; of no bytes where it has none.
+  std::vector<std::uint64_t> segmentation_begins;
+  std::vector<std::uint32_t> segmentation_bytes;
+  std::uint64_t segmentations_hash = 0;  // of these texts, in the order of the file
   std::vector<CocoCategory> categories;  // by ascending ids
   std::vector<CocoFault> faults;         // by ascending images, one for each
   bool has_annotations = false;          // the list, which may be empty
 };
 
 /// Reads `text`, the file `name`. What it does not need it skips, at any depth of brackets and without recursion; of what is
-/// between the brackets of a "segmentation" it does not check either that it is JSON.
+/// between the brackets of a "segmentation" it notes only where it is.
 ///
 /// Errors  Error  it is not JSON, or not of this form; it has no images; an id that is no integer of i64, that two images or
 ///                two categories have, or that an annotation refers to and that is not there; a file_name that is missing,

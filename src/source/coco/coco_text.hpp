@@ -10,7 +10,7 @@
 namespace penstock::source {
 
 /// The text without what is in the brackets of "segmentation", which are most of a file and which its parser would take as
-/// long as most of a file to read: where they stand, "[]" or "{}" is read.
+/// long as most of a file to read: where they stand, "[]" or "{}" is read, and taken() is what was between them.
 class CocoText {
  public:
   explicit CocoText(std::string_view text)
@@ -23,9 +23,13 @@ class CocoText {
     if (at != begin_of_next_ || at == end_) return at;
     left_out_ += static_cast<std::size_t>(end_of_next_ - begin_of_next_);
     const char* const behind = end_of_next_;
+    taken_ = {begin_of_next_ - 1, static_cast<std::size_t>(behind - begin_of_next_) + 2};
     find_next(behind);
     return behind;
   }
+  /// What was left out last, with its brackets; empty where nothing was since forget().
+  [[nodiscard]] std::string_view taken() const noexcept { return taken_; }
+  void forget() noexcept { taken_ = {}; }
   /// Bytes, so far.
   [[nodiscard]] std::size_t left_out() const noexcept { return left_out_; }
 
@@ -86,6 +90,7 @@ class CocoText {
   const char* end_;
   const char* begin_of_next_;  // end_: there is none
   const char* end_of_next_;
+  std::string_view taken_;
   std::size_t left_out_ = 0;
 };
 

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCocoEnding = ".penstock-coco";
 constexpr std::string_view kCocoForm =
-    "penstock coco 1";  // changes with what parse_coco() makes of a file
+    "penstock coco 2";  // changes with what parse_coco() makes of a file
 constexpr std::size_t kHashBytes = 16;
 
 // All columns, in one order, for what writes and what reads them.
@@ -46,6 +46,8 @@ void visit_columns(File& file, Visit&& visit) {
   visit(file.crowds);
   visit(file.keypoint_begins);
   visit(file.keypoint_values);
+  visit(file.segmentation_begins);
+  visit(file.segmentation_bytes);
 }
 
 class CocoWriter {
@@ -106,6 +108,7 @@ std::string kept_bytes(const CocoFile& file, std::string_view key) {
   writer.text(key);
   visit_columns(file, [&](const auto& values) { writer.column(values); });
   writer.number(file.keypoints);
+  writer.number(file.segmentations_hash);
   writer.number(file.has_annotations ? 1 : 0);
   for (const std::string& name : file.file_names) writer.text(name);
   writer.number(file.categories.size());
@@ -130,6 +133,7 @@ std::optional<CocoFile> file_of_kept(std::string_view bytes, std::string_view ke
   CocoFile file;
   visit_columns(file, [&](auto& values) { reader.column(values); });
   file.keypoints = reader.number();
+  file.segmentations_hash = reader.number();
   file.has_annotations = reader.number() != 0;
   for (std::size_t image = 0; image < file.image_ids.size(); ++image)
     file.file_names.emplace_back(reader.text());

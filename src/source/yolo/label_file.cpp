@@ -4,7 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <unordered_set>
@@ -41,6 +43,7 @@ class LabelLines {
       if (wrong.empty() && !numbers_.empty()) wrong = add_instance();
       if (!wrong.empty()) return Fault{.reason = fmt::format("line {}: {}", line_, wrong)};
     }
+    if (form_.masks) all_.masks = all_.masks.empty() ? "[]" : '[' + all_.masks + ']';
     return std::move(all_);
   }
 
@@ -89,10 +92,21 @@ class LabelLines {
     for (std::size_t at = kBoxNumbers; of_keypoint != 0 && at < count; at += of_keypoint)
       if (std::string wrong = add_keypoint(at, of_keypoint); !wrong.empty()) return wrong;
     for (const float number : points_) add(number);
+    polygon_.clear();
+    if (form_.masks) {
+      const bool has_polygon = form_.keypoints == 0 && count != kBoxNumbers;
+      if (std::string wrong = has_polygon ? check_polygon() : std::string(); !wrong.empty())
+        return wrong;
+      const std::array corners = corners_of(box);
+      write_polygon(has_polygon ? std::span<const double>(numbers_).subspan(1)
+                                : std::span<const double>(corners));
+      key_ += polygon_;
+    }
     if (!seen_.insert(key_).second) return {};
     all_.labels.push_back(static_cast<std::int64_t>(label));
     for (const double number : box) all_.boxes.push_back(static_cast<float>(number));
     all_.keypoints.insert(all_.keypoints.end(), points_.begin(), points_.end());
+    if (form_.masks) all_.masks += (all_.masks.empty() ? "" : ",") + polygon_;
     return {};
   }
 
@@ -125,6 +139,29 @@ class LabelLines {
       bottom = std::max(bottom, numbers_[at + 1]);
     }
     return {(left + right) / 2, (top + bottom) / 2, right - left, bottom - top};
+  }
+
+  [[nodiscard]] std::string check_polygon() const {
+    for (std::size_t at = 1; at < numbers_.size(); ++at)
+      if (is_no_fraction(numbers_[at]))
+        return fmt::format(
+            "the polygon has the coordinate {}: they are fractions of the image's width and "
+            "height, from 0 to 1",
+            numbers_[at]);
+    return {};
+  }
+
+  [[nodiscard]] static std::array<double, 8> corners_of(const std::array<double, 4>& box) {
+    const double left = box[0] - box[2] / 2, right = box[0] + box[2] / 2;
+    const double top = box[1] - box[3] / 2, bottom = box[1] + box[3] / 2;
+    return {left, top, right, top, right, bottom, left, bottom};
+  }
+
+  void write_polygon(std::span<const double> points) {
+    polygon_ = "[[";
+    for (const double number : points)
+      fmt::format_to(std::back_inserter(polygon_), "{}{}", polygon_.size() == 2 ? "" : ",", number);
+    polygon_ += "]]";
   }
 
   [[nodiscard]] std::string describe_label(double label) const {
@@ -184,6 +221,7 @@ class LabelLines {
   std::uint64_t line_ = 0;
   std::vector<double> numbers_;  // of the line
   std::vector<float> points_;    // of the instance
+  std::string polygon_;          // of the instance, in JSON
   std::string key_;              // of the instance: its numbers' bytes
   std::unordered_set<std::string> seen_;
   YoloInstances all_;

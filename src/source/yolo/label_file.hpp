@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct YoloForm {
   std::size_t classes = 0;    ///< 0: a class is any number from 0 on
   std::size_t keypoints = 0;  ///< of each instance
   std::size_t numbers = 0;    ///< of each keypoint: 2 or 3; 0: each file has one of them
+  bool masks = false;         ///< whether polygons are wanted
 };
 
 struct YoloInstances {
@@ -24,6 +26,7 @@ struct YoloInstances {
       boxes;  ///< the middle, width and height of each, as fractions of the image's width and height
   std::vector<std::int64_t> labels;
   std::vector<float> keypoints;  ///< x, y and visibility of each
+  std::string masks;             ///< a list in JSON, with a list of the polygon of each
 };
 
 /// Instances that are there several times are taken once.

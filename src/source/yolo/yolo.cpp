@@ -64,7 +64,8 @@ std::string label_file_of(std::string path) {
 /// What the label files say of the images, whose files another source reads.
 class YoloRows final : public Source {
  public:
-  enum Field : std::size_t { kBoxes, kLabels, kKeypoints };
+  // Behind them the keypoints and the polygons, where there are any.
+  enum Field : std::size_t { kBoxes, kLabels, kOthers };
 
   YoloRows(SourcePtr files, std::vector<std::string> names, const YoloForm& form,
            const YoloOptions& options)
@@ -77,6 +78,7 @@ class YoloRows final : public Source {
     if (form_.keypoints > 0)
       fields_.push_back(
           {"keypoints", DType::f32, {kDynamic, static_cast<std::int64_t>(form_.keypoints), 3}});
+    if (form_.masks) fields_.push_back({"masks", DType::u8, {kDynamic}});
     look_for_labels();
   }
 
@@ -86,6 +88,7 @@ class YoloRows final : public Source {
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(fields_.size());
     YoloInstances all;
+    all.masks = "[]";  // of an image without a label file
     if (has_labels_[number]) {
       const std::string path = location(number);
       auto text = storage::read_text_file(path, max_file_bytes_);
@@ -101,9 +104,14 @@ class YoloRows final : public Source {
     const auto count = static_cast<std::int64_t>(all.labels.size());
     if (auto set = copy(record, kBoxes, all.boxes, Shape{count, 4}); !set) return set;
     if (auto set = copy(record, kLabels, all.labels, Shape{count}); !set) return set;
-    if (form_.keypoints == 0) return {};
-    return copy(record, kKeypoints, all.keypoints,
-                Shape{count, static_cast<std::int64_t>(form_.keypoints), 3});
+    if (form_.keypoints > 0)
+      if (auto set = copy(record, kOthers, all.keypoints,
+                          Shape{count, static_cast<std::int64_t>(form_.keypoints), 3});
+          !set)
+        return set;
+    if (!form_.masks) return {};
+    return copy(record, fields_.size() - 1, std::as_bytes(std::span(all.masks)), DType::u8,
+                Shape{std::ssize(all.masks)});
   }
 
   std::string location(std::uint64_t number) const override {
@@ -122,7 +130,8 @@ class YoloRows final : public Source {
                     .format = BoxFormat::cxcywh,
                     .normalized = true};
     for (const FieldSpec& field : fields_) all.fields.push_back(field.name);
-    if (form_.keypoints > 0) all.keypoints = fields_[kKeypoints].name;
+    if (form_.keypoints > 0) all.keypoints = fields_[kOthers].name;
+    if (form_.masks) all.masks = fields_.back().name;
     return {all};
   }
   std::vector<Notice> notices() const override {
@@ -169,18 +178,24 @@ class YoloRows final : public Source {
     const auto bytes = std::as_bytes(std::span(sizes));
     fingerprint_ = fmt::format(
         "yolo({} images, {} label files, {})", size(), size() - without_,
-        hash_text(hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) +
-                  hash_text(names) + fmt::format("{} {}", form_.keypoints, form_.numbers)));
+        hash_text(
+            hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) +
+            hash_text(names) +
+            fmt::format("{} {}{}", form_.keypoints, form_.numbers, form_.masks ? " masks" : "")));
   }
 
   template <class T>
-  static Result<void> copy(Record& record, Field field, const std::vector<T>& values,
+  static Result<void> copy(Record& record, std::size_t field, const std::vector<T>& values,
                            const Shape& shape) {
+    return copy(record, field, std::as_bytes(std::span(values)), dtype_of<T>(), shape);
+  }
+  static Result<void> copy(Record& record, std::size_t field, std::span<const std::byte> bytes,
+                           DType dtype, const Shape& shape) {
     if (!record.is_wanted(field)) return {};
-    auto to = record.allocate(values.size() * sizeof(T));
+    auto to = record.allocate(bytes.size());
     if (!to) return std::move(to.fault());
-    if (!values.empty()) std::memcpy(to->data(), values.data(), values.size() * sizeof(T));
-    record.set(field, to->data(), dtype_of<T>(), shape);
+    if (!bytes.empty()) std::memcpy(to->data(), bytes.data(), bytes.size());
+    record.set(field, to->data(), dtype, shape);
     return {};
   }
 
@@ -300,7 +315,8 @@ std::vector<std::string> images_in(const std::vector<fs::path>& places) {
 }
 
 void check_yolo(const fs::path& data, bool is_yaml, const YoloOptions& options) {
-  constexpr std::array<std::string_view, 5> kTaken{"", "label", "boxes", "labels", "keypoints"};
+  constexpr std::array<std::string_view, 6> kTaken{"",       "label",     "boxes",
+                                                   "labels", "keypoints", "masks"};
   if (std::ranges::find(kTaken, options.field) != kTaken.end())
     refuse_option(
         fmt::format("field is '{}': the field of a file's bytes needs a name that no other has, "
@@ -359,6 +375,7 @@ SourcePtr source::yolo(const std::filesystem::path& data, YoloOptions options) {
     require_no_yaml(whole);
     places = {fs::canonical(whole)};
   }
+  form.masks = options.masks;
   SourcePtr files = source::files(
       images_in(places), {.field = options.field, .max_file_bytes = options.max_file_bytes});
   if (const std::uint64_t count = source::count_if_none_is_there(*files); count != 0)
