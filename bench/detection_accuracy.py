@@ -80,8 +80,8 @@ def detector(size: int, seed: int) -> FCOS:
         layers += [nn.Conv2d(before, after, 3, 2 if before < 64 else 1, 1), nn.GroupNorm(8, after), nn.ReLU()]
     backbone = nn.Sequential(*layers)
     backbone.out_channels = 64  # type: ignore[assignment]
-    anchors = AnchorGenerator(sizes=((32,),), aspect_ratios=((1.0,),))
-    return FCOS(backbone, len(KINDS) + 1, min_size=size, max_size=size, anchor_generator=anchors, center_sampling_radius=2.5)
+    anchors = AnchorGenerator(sizes=((8,),), aspect_ratios=((1.0,),))
+    return FCOS(backbone, len(KINDS) + 1, min_size=size, max_size=size, anchor_generator=anchors, center_sampling_radius=1.5)
 
 
 def targets_of(step: Any) -> tuple[list[torch.Tensor], Targets]:
@@ -147,8 +147,8 @@ def of_torchvision(annotations: Path, size: int) -> Epoch:
 def train(network: FCOS, epoch: Epoch, epochs: int) -> Iterator[float]:
     """The loss of each step."""
     steps = epochs * sum(1 for _ in epoch())
-    optimizer = torch.optim.AdamW(network.parameters(), 2e-3, weight_decay=1e-4)
-    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
+    optimizer = torch.optim.AdamW(network.parameters(), 1e-3, weight_decay=1e-4)
+    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=steps)
     network.train()
     for _ in range(epochs):
         for images, targets in epoch():

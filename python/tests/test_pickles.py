@@ -21,6 +21,7 @@ CROPS = [
     ps.cover_crop((8, 9), position="random"),
     ps.random_iou_crop(8, overlaps=[0.5, 1], zoom_out=0.5, fill=(1, 2, 3)),
     ps.mosaic((8, 9), scale=(0.4, 1.2), translate=0.2, fill=(1, 2, 3), mixup=0.25),
+    ps.copy_paste((8, 9), scale=(0.4, 1.2), fill=(1, 2, 3), share=0.25),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Makes docs/pictures/detection.png, mosaics.png and masks.png: contact sheets of drawn shapes, with the boxes, keypoints and masks
+"""Makes docs/pictures/detection.png, mosaics.png, masks.png and copy_paste.png: contact sheets of drawn shapes, with the boxes, keypoints and masks
 that moved with them.
 
 Usage: python python/tools/detection_picture.py     with the penstock and Pillow of scripts/python-test
@@ -92,7 +92,16 @@ def main() -> None:
             .map(ps.pad("boxes", to=8, also=["masks", "labels"]))
             .batch(8)
         )
-        for name, sheet in {"detection": plan, "mosaics": mosaics, "masks": masks}.items():
+        pasted = (
+            ps.coco(folder / "shapes.json", masks=True)
+            .rename({"area": "", "iscrowd": "", "keypoints": ""})
+            .partners(1)
+            .seed(1)
+            .map(ps.decode_image(crop=ps.copy_paste((150, 200), scale=(0.7, 1.6), fill=114), flip=0.5, instances=outlined))
+            .map(ps.pad("boxes", to=16, also=["masks", "labels"]))
+            .batch(8)
+        )
+        for name, sheet in {"detection": plan, "mosaics": mosaics, "masks": masks, "copy_paste": pasted}.items():
             shown = ps.show(sheet.loader().batch_at(0), columns=4, class_names=data.class_names)
             shown.save(Path(__file__).parents[2] / "docs" / "pictures" / f"{name}.png")
 

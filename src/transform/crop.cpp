@@ -381,6 +381,13 @@ struct CheckCrop {
     check_range(crop.kName, "scale", crop.options.scale, 1e9);
     check_fill_color(crop);
   }
+  void operator()(const transform::CopyPaste& crop) const {
+    check_range(crop.kName, "scale", crop.options.scale, 1e9);
+    if (!(crop.options.share >= 0 && crop.options.share <= 1))
+      throw std::invalid_argument(fmt::format("{}: share is a probability from 0 to 1, found {}",
+                                              crop.kName, crop.options.share));
+    check_fill_color(crop);
+  }
   void operator()(const transform::Mosaic& crop) const {
     check_range(crop.kName, "scale", crop.options.scale, 1e9);
     if (!(crop.options.translate >= 0 && crop.options.translate <= 1))
@@ -462,6 +469,9 @@ struct PlaceCrop {
   Result<Placement> operator()(const transform::ScaleJitter& crop) const {
     return place_scale_jitter(crop.options.scale, width, height, random);
   }
+  Result<Placement> operator()(const transform::CopyPaste& crop) const {
+    return place_scale_jitter(crop.options.scale, width, height, random);
+  }
   Result<Placement> operator()(const transform::RandomIouCrop& crop) const {
     const Region canvas = draw_canvas(crop.options, width.image, height.image, random);
     return place_frame(draw_part(crop.options, canvas, boxes, random), width, height);
@@ -486,7 +496,8 @@ Result<Placement> choose_placement(const Crop& crop, int image_width, int image_
                                    int images) {
   if (crop.is_empty())
     throw std::invalid_argument("there is no crop: give one, such as random_resized_crop(224)");
-  if (images != 1 && (images != transform::Mosaic::kImages || transform::images_of(crop) == 1))
+  if (images != 1 &&
+      (images != transform::Mosaic::kImages || transform::mosaic_of(crop) == nullptr))
     throw std::invalid_argument(
         fmt::format("{} is not made of {} images", crop.to_string(), images));
   if (part < 0 || part >= std::max({crop.parts(), images, 1}))
@@ -553,10 +564,14 @@ int transform::images_of(const Crop& crop) noexcept {
       crop.kind()->value);
 }
 
-double transform::mixup_of(const Crop& crop) noexcept {
-  if (crop.is_empty()) return 0;
-  const auto* const mosaic = std::get_if<Mosaic>(&crop.kind()->value);
-  return mosaic == nullptr ? 0 : mosaic->options.mixup;
+const MosaicOptions* transform::mosaic_of(const Crop& crop) noexcept {
+  const auto* const kind = crop.is_empty() ? nullptr : std::get_if<Mosaic>(&crop.kind()->value);
+  return kind == nullptr ? nullptr : &kind->options;
+}
+
+const CopyPasteOptions* transform::copy_paste_of(const Crop& crop) noexcept {
+  const auto* const kind = crop.is_empty() ? nullptr : std::get_if<CopyPaste>(&crop.kind()->value);
+  return kind == nullptr ? nullptr : &kind->options;
 }
 
 Color transform::fill_of(const Crop& crop) noexcept {
@@ -626,6 +641,9 @@ Crop scale_jitter(ImageSize size, ScaleJitterOptions options) {
 }
 Crop random_iou_crop(ImageSize size, RandomIouCropOptions options) {
   return transform::make_crop(transform::RandomIouCrop{size, std::move(options)});
+}
+Crop copy_paste(ImageSize size, CopyPasteOptions options) {
+  return transform::make_crop(transform::CopyPaste{size, options});
 }
 Crop mosaic(ImageSize size, MosaicOptions options) {
   return transform::make_crop(transform::Mosaic{size, options});

@@ -88,8 +88,17 @@ struct Mosaic {
   MosaicOptions options;
 };
 
-using AnyCrop = std::variant<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop,
-                             ScaleJitter, FiveCrops, TenCrops, CoverCrop, RandomIouCrop, Mosaic>;
+struct CopyPaste {
+  static constexpr const char* kName = "copy_paste";
+  static constexpr bool is_random() noexcept { return true; }
+  static constexpr int images() noexcept { return 2; }
+  ImageSize size;
+  CopyPasteOptions options;
+};
+
+using AnyCrop =
+    std::variant<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop, ScaleJitter,
+                 FiveCrops, TenCrops, CoverCrop, RandomIouCrop, Mosaic, CopyPaste>;
 
 template <class Visitor, class Kind>
 requires requires(Kind& crop) { AnyCrop(crop); }
@@ -116,8 +125,9 @@ struct CropKind {
 
 /// The images that it is made of: 1, or that of a sample and its partners.
 [[nodiscard]] int images_of(const Crop& crop) noexcept;
-/// MosaicOptions::mixup; 0 of other crops.
-[[nodiscard]] double mixup_of(const Crop& crop) noexcept;
+/// Its options, where it is a mosaic, or else nothing; likewise for pastes.
+[[nodiscard]] const MosaicOptions* mosaic_of(const Crop& crop) noexcept;
+[[nodiscard]] const CopyPasteOptions* copy_paste_of(const Crop& crop) noexcept;
 
 /// What stands in a sample beside the image.
 [[nodiscard]] Color fill_of(const Crop& crop) noexcept;

@@ -28,6 +28,7 @@
 #include "src/transform/formats/png.hpp"
 #include "src/transform/image_packer.hpp"
 #include "src/transform/joined_rows.hpp"
+#include "src/transform/paste.hpp"
 #include "src/transform/view.hpp"
 #include "src/transform/wide_resize.hpp"
 
@@ -36,8 +37,8 @@ namespace penstock::transform {
 namespace {
 
 constexpr unsigned kStreamsOfAView = 256;
-// Sequences of random numbers of a mosaic, which is the only view.
-constexpr std::uint16_t kSecondMosaic = 1;
+// Sequences of random numbers of what is made of several images, which is the only view.
+constexpr std::uint16_t kSecond = 1;  // a second mosaic, or the image that is pasted
 constexpr std::uint16_t kMixing = 2;
 constexpr double kMixupAlpha = 32;  // Ultralytics'
 
@@ -49,7 +50,8 @@ struct Scratch {
   std::vector<std::uint16_t> levels;  // the same, of 16 bits
   WideResize wide;
   JoinedRows joined;
-  std::vector<std::uint8_t> mixed;  // a mosaic that another one is mixed with
+  std::vector<std::uint8_t> other;   // what was made first, where two are made
+  std::vector<std::uint8_t> pasted;  // which pixels are of the second
 
   static Scratch& of_this_thread() {
     static thread_local Scratch scratch;
@@ -148,7 +150,7 @@ class Decoding final : public PackingTransform {
     for (const ImageView& view : options_.views)
       add_outputs(view, options_.dtype, options_.channels, binding.outputs);
     moved_.bind(fields, options_.views.front().crop.size(), binding);
-    if (is_mosaic()) bind_partners(fields, binding);
+    if (is_of_several()) bind_partners(fields, binding);
     return binding;
   }
 
@@ -172,7 +174,7 @@ class Decoding final : public PackingTransform {
     if (options_.dtype != DType::u8 || options_.channels != 3)
       return fmt::format("it has {} and {} channels, not u8 and 3", name_of(options_.dtype),
                          options_.channels);
-    if (is_mosaic()) return "it is made of several images";
+    if (is_of_several()) return "it is made of several images";
     if (crops_.size() != 1) return fmt::format("it has {} crops of an image", crops_.size());
     const ResizeFilter filter = options_.views.front().filter;
     if (filter != ResizeFilter::bilinear && filter != ResizeFilter::bicubic)
@@ -196,7 +198,7 @@ class Decoding final : public PackingTransform {
                      Offer* offer) const {
     Scratch& scratch = Scratch::of_this_thread();
     try {
-      if (is_mosaic()) return join(in, scratch, out, random);
+      if (is_of_several()) return join(in, scratch, out, random);
       if (auto decoded = decode(in, scratch, out, random, offer, {}); !decoded) return decoded;
       if (moved_.empty()) return {};
       return moved_.crop(in.subspan(1), out, first_moved_, scratch.views.front().window());
@@ -216,7 +218,7 @@ class Decoding final : public PackingTransform {
     std::size_t output;    // the view's field; its geometry is behind it
   };
 
-  [[nodiscard]] bool is_mosaic() const noexcept {
+  [[nodiscard]] bool is_of_several() const noexcept {
     return images_of(options_.views.front().crop) != 1;
   }
 
@@ -230,12 +232,12 @@ class Decoding final : public PackingTransform {
     const auto partners = static_cast<std::size_t>(images_of(crop) - 1);
     const auto numbers = std::ranges::find(fields, core::kPartners, &FieldSpec::name);
     if (numbers == fields.end())
-      refuse(fmt::format("is made of a sample and {0} others: put partners({0}) behind the source",
+      refuse(fmt::format("is made of a sample and {0} more: put partners({0}) behind the source",
                          partners));
     if (numbers->dtype != DType::i64 ||
         numbers->shape != Shape({static_cast<std::int64_t>(partners)}))
       refuse(
-          fmt::format("is made of a sample and {0} others, and '{1}' says that there are not as "
+          fmt::format("is made of a sample and {0} more, and '{1}' says that there are not as "
                       "many: put partners({0}) behind the source",
                       partners, numbers->to_string()));
     const std::vector<std::size_t> own = binding.inputs;
@@ -253,64 +255,106 @@ class Decoding final : public PackingTransform {
     binding.outputs.push_back(*numbers);
   }
 
-  // Decodes all images of a mosaic into one.
+  // The inputs of what is made of several images: the fields of each, one image after another.
+  struct Images {
+    std::span<const ConstTensorView> in;
+    std::size_t fields;
+    const std::int64_t* numbers;  // of the partners
+
+    [[nodiscard]] std::span<const ConstTensorView> fields_of(std::size_t image) const {
+      return in.subspan(fields * image, fields);
+    }
+    [[nodiscard]] bool is_alone() const noexcept { return numbers[0] < 0; }
+  };
+
+  // Makes a sample of several images.
   Result<void> join(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
                     Random& random) const {
     const Crop& crop = options_.views.front().crop;
     const ConstTensorView& partners = in.back();
-    const std::size_t fields = (in.size() - 1) / static_cast<std::size_t>(images_of(crop));
-    const auto own = in.subspan(1, fields - 1);
-    const Images images{.in = in, .fields = fields, .numbers = partners.data<std::int64_t>()};
-    const bool is_alone = images.numbers[0] < 0;
+    const Images images{.in = in,
+                        .fields = (in.size() - 1) / static_cast<std::size_t>(images_of(crop)),
+                        .numbers = partners.data<std::int64_t>()};
     if (!moved_.empty())
-      scratch.joined.begin(first_moved_, moved_.instances().output_rows(own, crop.size()));
-    if (auto made = join_some(images, 0, is_alone ? 1 : Mosaic::kImages, scratch, out, random);
-        !made)
-      return made;
-    Random mixing = random.of_stream(kMixing);
-    if (mixing.uniform() < mixup_of(crop) && !is_alone) {
-      const std::span<std::uint8_t> levels(out[0].data<std::uint8_t>(), out[0].bytes().size());
-      scratch.mixed.assign(levels.begin(), levels.end());
-      if (auto made = join_some(images, Mosaic::kImages, Mosaic::kImages, scratch, out,
-                                random.of_stream(kSecondMosaic));
-          !made)
-        return made;
-      mix_into(levels, scratch.mixed, augment::beta_variate(kMixupAlpha, mixing));
-      jpeg::trim(scratch.mixed);
-    }
+      scratch.joined.begin(first_moved_, moved_.instances().output_rows(
+                                             images.fields_of(0).subspan(1), crop.size()));
+    const MosaicOptions* const mosaic = mosaic_of(crop);
+    auto made = mosaic != nullptr ? join_mosaics(images, mosaic->mixup, scratch, out, random)
+                                  : paste(images, copy_paste_of(crop)->share, scratch, out, random);
+    if (!made) return made;
     if (!moved_.empty()) scratch.joined.finish(out);
     std::ranges::copy(partners.bytes(), out[out.size() - 1].bytes().begin());
     return {};
   }
 
-  // The inputs of a mosaic: the fields of each image, one image after another.
-  struct Images {
-    std::span<const ConstTensorView> in;
-    std::size_t fields;
-    const std::int64_t* numbers;  // of the partners
-  };
+  Result<void> join_mosaics(const Images& images, double mixup, Scratch& scratch, Outputs out,
+                            const Random& random) const {
+    if (auto made =
+            join_some(images, 0, images.is_alone() ? 1 : Mosaic::kImages, scratch, out, random);
+        !made)
+      return made;
+    Random mixing = random.of_stream(kMixing);
+    if (!(mixing.uniform() < mixup) || images.is_alone()) return {};
+    const std::span<std::uint8_t> levels = levels_of(out);
+    scratch.other.assign(levels.begin(), levels.end());
+    if (auto made = join_some(images, Mosaic::kImages, Mosaic::kImages, scratch, out,
+                              random.of_stream(kSecond));
+        !made)
+      return made;
+    mix_into(levels, scratch.other, augment::beta_variate(kMixupAlpha, mixing));
+    jpeg::trim(scratch.other);
+    return {};
+  }
 
   // Makes one mosaic, of `count` images from number `first` on.
   Result<void> join_some(const Images& images, int first, int count, Scratch& scratch, Outputs out,
                          const Random& random) const {
     fill_sample(options_.views.front().crop, options_.channels, out[0].data<std::uint8_t>());
-    for (int k = 0; k < count; ++k) {
-      const auto number = static_cast<std::size_t>(first + k);
-      const auto one = images.in.subspan(images.fields * number, images.fields);
-      Random own = random;  // each image draws the same numbers
-      Result<void> result = decode(one, scratch, out, own, nullptr, {k, count});
-      if (result && !moved_.empty() && !scratch.views.front().is_empty())
-        result = moved_.crop(one.subspan(1), scratch.joined.outputs(), first_moved_,
-                             scratch.views.front().window());
-      if (result) continue;
-      if (number == 0) return result;
-      Fault fault = std::move(result.fault());
-      fault.reason = fmt::format("partner {} of it, record {}: {}", number,
-                                 images.numbers[number - 1], fault.reason);
-      fault.partner = static_cast<std::uint64_t>(images.numbers[number - 1]);
-      return fault;
-    }
+    for (int k = 0; k < count; ++k)  // each image draws the same numbers
+      if (auto made = decode_one(images, first + k, {k, count}, scratch, out, random); !made)
+        return made;
     return {};
+  }
+
+  // Decodes a sample and its partner, and pastes instances of that one onto it.
+  Result<void> paste(const Images& images, double share, Scratch& scratch, Outputs out,
+                     const Random& random) const {
+    if (auto made = decode_one(images, 0, {}, scratch, out, random); !made || images.is_alone())
+      return made;
+    const std::span<std::uint8_t> levels = levels_of(out);
+    scratch.other.assign(levels.begin(), levels.end());
+    const std::size_t own = scratch.joined.count();
+    if (auto made = decode_one(images, 1, {}, scratch, out, random.of_stream(kSecond)); !made)
+      return made;
+    Random choosing = random.of_stream(kMixing);
+    paste_instances(scratch.joined, own, share, moved_.instances().options(),
+                    options_.views.front().crop.size(), choosing, scratch.pasted);
+    const auto channels = static_cast<std::size_t>(options_.channels);
+    for (std::size_t i = 0; i < levels.size(); ++i)
+      if (scratch.pasted[i / channels] == 0) levels[i] = scratch.other[i];
+    jpeg::trim(scratch.other);
+    return {};
+  }
+
+  [[nodiscard]] static std::span<std::uint8_t> levels_of(Outputs out) {
+    return {out[0].data<std::uint8_t>(), out[0].bytes().size()};
+  }
+
+  // Decodes an image into its place, and adds what is seen of its instances.
+  Result<void> decode_one(const Images& images, int which, ImageNumber of, Scratch& scratch,
+                          Outputs out, Random random) const {
+    const auto number = static_cast<std::size_t>(which);
+    const auto one = images.fields_of(number);
+    Result<void> result = decode(one, scratch, out, random, nullptr, of);
+    if (result && !moved_.empty() && !scratch.views.front().is_empty())
+      result = moved_.crop(one.subspan(1), scratch.joined.outputs(), first_moved_,
+                           scratch.views.front().window());
+    if (result || number == 0) return result;
+    Fault fault = std::move(result.fault());
+    fault.reason = fmt::format("partner {} of it, record {}: {}", number,
+                               images.numbers[number - 1], fault.reason);
+    fault.partner = static_cast<std::uint64_t>(images.numbers[number - 1]);
+    return fault;
   }
 
   Result<void> check_size(int width, int height) const {
@@ -340,7 +384,7 @@ class Decoding final : public PackingTransform {
     for (std::size_t i = 0; i < views.size(); ++i) {
       // The first sequence is the one that was handed over.
       Random other = random.of_stream(crops_[i].stream);
-      const int part = is_mosaic() ? which.number : static_cast<int>(crops_[i].copy);
+      const int part = is_of_several() ? which.number : static_cast<int>(crops_[i].copy);
       if (auto chosen = views[i].choose(view_of(i), image, i == 0 ? random : other, part, *boxes,
                                         which.images);
           !chosen)
@@ -361,7 +405,7 @@ class Decoding final : public PackingTransform {
       const CropPlace& place = crops_[i];
       views[i].begin(
           out[place.output].data<std::uint8_t>() + place.copy * levels_of_crop(view_of(i)),
-          options_.channels, !is_mosaic());
+          options_.channels, mosaic_of(view_of(i).crop) == nullptr);
     }
     if (!run_views(views, rows, left)) return false;
     for (std::size_t i = 0; i < views.size(); ++i)
@@ -547,6 +591,9 @@ TransformPtr make_decoding(DecodeViewsOptions options, Description description, 
     if (moved.has_masks()) refuse(of_several + ", and takes no masks");
     if (!first.geometry.empty()) refuse(of_several + ": geometry is that of one");
     if (options.dtype != DType::u8) refuse(of_several + ", of dtype u8");
+    if (copy_paste_of(first.crop) != nullptr && !moved.instances().has_masks())
+      refuse(first.crop.to_string() +
+             " pastes instances by their masks: name these in the option instances");
   }
   if (options.dtype == DType::u16) {
     for (const ImageView& view : options.views) check_wide_filter(description.name, view.filter);

@@ -78,6 +78,8 @@ class MovedInstances {
 
   [[nodiscard]] bool empty() const noexcept { return !options_; }
   [[nodiscard]] bool has_masks() const noexcept { return options_ && !options_->masks.empty(); }
+  /// Where there are any.
+  [[nodiscard]] const Instances& options() const noexcept { return *options_; }
   /// One row of each output, of these inputs; as for move().
   [[nodiscard]] std::vector<FieldSpec> output_rows(std::span<const ConstTensorView> in,
                                                    ImageSize sample) const;

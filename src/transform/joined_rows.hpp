@@ -1,6 +1,7 @@
 // transform/joined_rows: fields of instances of several images as those of one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,6 +36,34 @@ class JoinedRows final : public Outputs::OutputAllocator {
     bytes.resize(before + FieldSpec{{}, rows_[field].dtype, shape}.bytes());
     views_[output] = TensorView(bytes.data() + before, rows_[field].dtype, shape);
     counts_[field] += shape[0];
+  }
+
+  /// Of the fields, in their order.
+  [[nodiscard]] std::span<const FieldSpec> fields() const noexcept { return rows_; }
+  /// Rows so far, as many in each field.
+  [[nodiscard]] std::size_t count() const noexcept {
+    return static_cast<std::size_t>(counts_.front());
+  }
+  /// One row of a field, to be read and changed.
+  template <class T>
+  [[nodiscard]] std::span<T> row(std::size_t field, std::size_t row) {
+    const std::size_t bytes = rows_[field].bytes();
+    return {reinterpret_cast<T*>(bytes_[field].data() + row * bytes), bytes / sizeof(T)};
+  }
+  /// Removes the rows of which `kept` is false.
+  void keep(const std::vector<bool>& kept) {
+    const auto left = std::ranges::count(kept, true);
+    for (std::size_t field = 0; field < rows_.size(); ++field) {
+      const std::size_t bytes = rows_[field].bytes();
+      std::byte* to = bytes_[field].data();
+      for (std::size_t row = 0; row < kept.size(); ++row) {
+        if (!kept[row]) continue;
+        if (bytes != 0) std::memmove(to, bytes_[field].data() + row * bytes, bytes);
+        to += bytes;
+      }
+      bytes_[field].resize(static_cast<std::size_t>(left) * bytes);
+      counts_[field] = left;
+    }
   }
 
   void finish(Outputs out) {

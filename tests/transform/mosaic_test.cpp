@@ -285,9 +285,9 @@ TEST(Mosaic, RefusesWhatItCannotBeMadeOf) {
       [&] {
         bind(options_of(crop), {specs()[0], specs()[1], specs()[2]});
       },
-      "decode_image: mosaic(size=64) is made of a sample and 3 others: put partners(3) behind");
+      "decode_image: mosaic(size=64) is made of a sample and 3 more: put partners(3) behind");
   refuses([&] { bind(options_of(mosaic(64, {.mixup = 0.1})), specs()); },
-          "is made of a sample and 7 others, and 'partners i64 [3]' says");
+          "is made of a sample and 7 more, and 'partners i64 [3]' says");
   refuses([&] { bind(options_of(crop), specs(2)); }, "'partners i64 [2]' says that there are not");
   std::vector<FieldSpec> unlike = specs();
   unlike[3].shape = Shape({64, 64, 3});
