@@ -182,8 +182,10 @@ def _choose_fields(batch: DeviceBatch, given: dict[str, str | None], notes: list
     boxes = find("boxes", ["boxes"], lambda t: t.dtype in FLOATS and t.ndim == 3 and t.shape[2] == 4, "floats [B,n,4]")
     keypoints = find("keypoints", ["keypoints"], lambda t: t.dtype in FLOATS and t.ndim == 4 and t.shape[3] == 3, "floats [B,n,k,3]")
     labels = find("labels", ["label", "labels"], lambda t: t.dtype in INTEGERS and t.ndim in (1, 2), "integers [B] or [B,n]")
-    of_instances = [name for name in ([given["masks"]] if given.get("masks") else ["masks"]) if name in batch and _may_be_of_instances(batch[name])]
-    axes = {name: _axis_of_channels(tensor) for name, tensor in batch.items() if name not in (*keypoints, *of_instances)}
+    named = given.get("masks") or "masks"
+    are_of_instances = named in batch and _may_be_of_instances(batch[named])
+    no_images = [*keypoints, *([named] if are_of_instances else [])]
+    axes = {name: _axis_of_channels(tensor) for name, tensor in batch.items() if name not in no_images}
     images = {name: axis for name, axis in axes.items() if axis is not None}
     if not images:
         raise ValueError(f"show: there is no field of images: there are {_fields_of(batch)}; shown are {SHOWN}")
@@ -299,7 +301,7 @@ def _masks_of(tensor: Tensor, rows: int, labels: Array | None) -> Array:
     joined = numpy.full((rows, *tensor.shape[2:]), -1, numpy.int64)
     for row in range(rows):
         for place in range(tensor.shape[1]):
-            number = int(labels[row, place]) if labels is not None else place
+            number = int(labels[row, place]) if labels is not None and place < labels.shape[1] else place
             joined[row][given[row, place] != 0] = number % len(PALETTE) or len(PALETTE)  # 0 is a background
     return joined
 

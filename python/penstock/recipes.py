@@ -30,6 +30,7 @@ from penstock._penstock import (
     crop_image,
     decode_image,
     decode_views,
+    letterbox,
     mosaic,
     pad,
     random_crop,
@@ -452,10 +453,7 @@ def detection_train(
     Source  torchvision's references/detection, presets.py; Ghiasi et al.: Simple Copy-Paste (CVPR 2021); Liu et al.: SSD (ECCV 2016)
     """
     _require_data("detection_train", data)
-    sizes = {"lsj": 1024, "ssd": 300, "ssdlite": 320}
-    if preset not in sizes:
-        raise ValueError(f"detection_train: preset is one of {', '.join(sizes)}, found {preset!r}")
-    side = sizes[preset] if size is None else size
+    side = _side_of_preset("detection_train", preset, size, {"lsj": 1024, "ssd": 300, "ssdlite": 320})
     fill = _levels(IMAGENET_MEAN)
     if preset == "lsj":
         crop = scale_jitter(side, fill=fill)
@@ -475,8 +473,8 @@ def detection_eval(
     data: Dataset,
     batch: int,
     *,
-    size: int = 1024,
-    stretch: bool = False,
+    preset: Literal["lsj", "ssd", "ssdlite", "yolo"] = "lsj",
+    size: int | None = None,
     boxes: int = 100,
     instances: Instances | None = None,
     filter: Filter = "bilinear",
@@ -488,16 +486,22 @@ def detection_eval(
     index: JpegIndex | None = None,
 ) -> Dataset:
     """
-    Each whole image, with its instances, in their order: as large as it fits, in the upper left corner, for "lsj"; or with `stretch`
-    stretched, for "ssd" and "ssdlite".
+    Each whole image, with its instances, in their order.
 
-    The field geometry, i32 [8], says where the image was: x and y of a box in pixels of the file are x * geometry[2] / size and
-    y * geometry[3] / size. The other options are those of detection_train.
+    `preset`: "lsj", as large as it fits, in the upper left corner (size 1024); "ssd" (300) and "ssdlite" (320), stretched; "yolo", as
+    large as it fits, in the middle, in grey (640).
 
-    Source  torchvision's references/detection
+    The field geometry, i32 [8], says where the image was: x and y of a box in pixels of the file are x * geometry[2] / size + geometry[0]
+    and y * geometry[3] / size + geometry[1]. The other options are those of detection_train.
+
+    Source  torchvision's references/detection; Ultralytics' LetterBox
     """
     _require_data("detection_eval", data)
-    crop = resize_to(size) if stretch else scale_jitter(size, scale=1, fill=_levels(IMAGENET_MEAN))
+    side = _side_of_preset("detection_eval", preset, size, {"lsj": 1024, "ssd": 300, "ssdlite": 320, "yolo": 640})
+    if preset == "yolo":
+        crop = letterbox(side, fill=114)
+    else:
+        crop = scale_jitter(side, scale=1, fill=_levels(IMAGENET_MEAN)) if preset == "lsj" else resize_to(side)
     moved = instances or _instances_of(data)
     images = data.map(
         decode_image(crop=crop, filter=filter, tolerant=tolerant, index=index, geometry="geometry", instances=moved)
@@ -584,13 +588,18 @@ def _require_data(recipe: str, data: object) -> None:
         raise TypeError(f"{recipe}: data are a Dataset, such as penstock.yolo('data.yaml'), found {data!r}")
 
 
+def _side_of_preset(recipe: str, preset: str, size: int | None, sizes: dict[str, int]) -> int:
+    if preset not in sizes:
+        raise ValueError(f"{recipe}: preset is one of {', '.join(sizes)}, found {preset!r}")
+    return sizes[preset] if size is None else size
+
+
 def _instances_of(data: Dataset, **limits: Any) -> Instances:
     """Those of the fields that coco, yolo and voc have, in the form that the source gives them in."""
     names = [field.name for field in data.fields]
     keypoints = "keypoints" if "keypoints" in names else ""
     fields = [name for name in ("labels", "area", "iscrowd", "difficult", "truncated") if name in names]
-    form, normalized = cast(Any, data)._box_format
-    masks = "masks" if "masks" in names else ""
+    form, normalized, masks = cast(Any, data)._form_of_boxes
     return Instances("boxes", keypoints=keypoints, masks=masks, fields=fields, format=form, normalized=normalized, **limits)
 
 

@@ -406,17 +406,16 @@ Errors  TypeError   no __len__ or __getitem__
 Errors  TypeError  the plan is endless, or reads a stream)")
       .def_prop_ro("samples", &Dataset::samples, docs::dataset_samples)
       .def_prop_ro("is_stream", &Dataset::is_stream, docs::dataset_is_stream)
-      .def_prop_ro("_box_format",
-                   [](const Dataset& self) {
-                     BoxFormat format{};
-                     bool normalized = false;
-                     for (const ImageFields& fields : self.image_fields())
-                       if (fields.boxes == "boxes")
-                         format = fields.format, normalized = fields.normalized;
-                     return nb::make_tuple(
-                         EnumNames<BoxFormat>::kNames[static_cast<std::size_t>(format)].second,
-                         normalized);
-                   })
+      .def_prop_ro(
+          "_form_of_boxes",  // their format, whether they are normalized, the field of their masks
+          [](const Dataset& self) {
+            ImageFields found;
+            for (const ImageFields& fields : self.image_fields())
+              if (fields.boxes == "boxes") found = fields;
+            return nb::make_tuple(
+                EnumNames<BoxFormat>::kNames[static_cast<std::size_t>(found.format)].second,
+                found.normalized, found.masks);
+          })
       .def_prop_ro("batch_size", &Dataset::batch_size, docs::dataset_batch_size)
       .def_prop_ro(
           "remainder",

@@ -330,19 +330,20 @@ def test_a_damaged_image_is_the_file_of_the_faults_of_its_mosaics(tmp_path: Path
         assert sum("partner " in fault.reason for fault in faults) == len(faults) - 1
 
 
-@pytest.mark.parametrize("stretch", [False, True])
-def test_boxes_of_an_evaluation_can_be_led_back(tmp_path: Path, stretch: bool) -> None:
+@pytest.mark.parametrize("preset", ["lsj", "ssdlite", "yolo"])
+def test_boxes_of_an_evaluation_can_be_led_back(tmp_path: Path, preset: Any) -> None:
     annotations = boxes_around_the_images(tmp_path)
-    plan = ps.recipes.detection_eval(opened(tmp_path), 5, size=48, stretch=stretch, boxes=MOST)
+    plan = ps.recipes.detection_eval(opened(tmp_path), 5, preset=preset, size=48, boxes=MOST)
     assert evaluate(repr(plan)).to_json() == plan.to_json()
     ids = []
     for step in plan.loader():
         for row, id in enumerate(np.asarray(step["image_id"]).tolist()):
             ids.append(id)
             assert int(np.asarray(step["count"])[row]) == len(annotations[id])
-            _, _, width, height = np.asarray(step["geometry"])[row, :4]
+            x, y, width, height = np.asarray(step["geometry"])[row, :4]
             for box in np.asarray(step["boxes"])[row, : len(annotations[id])]:
-                assert box * [width, height, width, height] / 48 == pytest.approx([0, 0, *annotations[id][0]["bbox"][2:]], abs=1)
+                found = box * [width, height, width, height] / 48 + [x, y, x, y]
+                assert found == pytest.approx([0, 0, *annotations[id][0]["bbox"][2:]], abs=1)
     assert ids == sorted(annotations)
 
 
@@ -350,6 +351,8 @@ def test_a_recipe_of_detection_says_what_its_presets_are(tmp_path: Path) -> None
     write(tmp_path)
     with pytest.raises(ValueError, match="preset is one of lsj, ssd, ssdlite, found 'yolo'"):
         ps.recipes.detection_train(opened(tmp_path), 4, preset="yolo")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="preset is one of lsj, ssd, ssdlite, yolo, found 'fcos'"):
+        ps.recipes.detection_eval(opened(tmp_path), 4, preset="fcos")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no field 'boxes'|'boxes'"):
         ps.recipes.detection_train(ps.synthetic_images(8), 4)
 

@@ -176,3 +176,33 @@ def test_the_field_and_what_belongs_to_it(tmp_path: Path) -> None:
     ps.Dataset.from_json(plans[False])
     with pytest.raises(ps.Error, match="the data are not those of the plan"):
         ps.Dataset.from_json(plans[True])
+
+
+def test_polygons_are_fractions_also_where_boxes_are_so_no_longer(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels" / "a.txt").write_text("0 0.1 0.1 0.5 0.1 0.5 0.5")
+    Image.new("RGB", (WIDTH, HEIGHT)).save(tmp_path / "images" / "a.png")
+    remade = ps.map_function(lambda boxes: {"boxes": boxes * WIDTH}, inputs=["boxes"], outputs={"boxes": ("f32", (None, 4))}, name="in_pixels")
+    plan = ps.yolo(tmp_path / "images", masks=True).map(remade)
+    with pytest.raises(ValueError, match="the source gives 'masks' as fractions of the image's size"):
+        plan.map(ps.decode_image(crop=ps.resize_to(20), instances=ps.Instances("boxes", fields=["labels"], masks="masks")))
+
+
+def test_pasted_instances_are_the_same_in_every_world(tmp_path: Path) -> None:
+    path = write(tmp_path, 26, lambda id: [[id % 30, 1, 40 + id % 20, 2, 30, 40]])
+    plan = opened(path).partners(1).shuffle(seed=3)
+    plan = plan.map(ps.decode_image(crop=ps.copy_paste((40, 50), scale=(0.5, 1.5)), flip=0.5, instances=THINGS))
+    plan = plan.map(ps.pad("boxes", to=2 * MOST, lengths="count", also=["labels", "masks"])).batch(6, remainder="drop")
+
+    def rows(world: int) -> dict[int, list[bytes]]:
+        found: dict[int, list[bytes]] = {}
+        for rank in range(world):
+            for step in plan.loader(context=ps.InputContext(world, rank)):
+                batch = step.parts[0]
+                for row, number in enumerate(batch.row_numbers):
+                    found[6 * batch.step + number] = [batch[name].numpy()[row].tobytes() for name in ("image", "boxes", "masks", "count")]
+        return found
+
+    alone = rows(1)
+    assert len(alone) == 24 and alone == rows(2) == rows(3)

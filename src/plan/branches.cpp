@@ -269,7 +269,8 @@ class FieldsOfImages {
     if (has(present, are.boxes) &&
         (are.format != takes.format || are.normalized != takes.normalized))
       refuse(are.boxes);
-    if (has(present, are.keypoints) && are.normalized != takes.normalized) refuse(are.keypoints);
+    for (const std::string& field : {are.keypoints, are.masks})
+      if (has(present, field) && are.normalized != takes.normalized) refuse(field);
   }
 
   std::vector<Belonging> all_;

@@ -267,6 +267,16 @@ class Decoding final : public PackingTransform {
     [[nodiscard]] bool is_alone() const noexcept { return numbers[0] < 0; }
   };
 
+  // Gives back what is large, however a sample of several images ends.
+  struct Joining {
+    Scratch& scratch;
+    ~Joining() {
+      scratch.joined.trim();
+      jpeg::trim(scratch.other);
+      jpeg::trim(scratch.pasted);
+    }
+  };
+
   // Makes a sample of several images.
   Result<void> join(std::span<const ConstTensorView> in, Scratch& scratch, Outputs out,
                     Random& random) const {
@@ -278,6 +288,7 @@ class Decoding final : public PackingTransform {
     if (!moved_.empty())
       scratch.joined.begin(first_moved_, moved_.instances().output_rows(
                                              images.fields_of(0).subspan(1), crop.size()));
+    const Joining joining{scratch};
     const MosaicOptions* const mosaic = mosaic_of(crop);
     auto made = mosaic != nullptr ? join_mosaics(images, mosaic->mixup, scratch, out, random)
                                   : paste(images, copy_paste_of(crop)->share, scratch, out, random);
@@ -302,7 +313,6 @@ class Decoding final : public PackingTransform {
         !made)
       return made;
     mix_into(levels, scratch.other, augment::beta_variate(kMixupAlpha, mixing));
-    jpeg::trim(scratch.other);
     return {};
   }
 
@@ -332,7 +342,6 @@ class Decoding final : public PackingTransform {
     const auto channels = static_cast<std::size_t>(options_.channels);
     for (std::size_t i = 0; i < levels.size(); ++i)
       if (scratch.pasted[i / channels] == 0) levels[i] = scratch.other[i];
-    jpeg::trim(scratch.other);
     return {};
   }
 

@@ -426,6 +426,13 @@ class MovedInstances::Rows {
     if (!are_drawn && movement_.window != nullptr)
       if (auto fits = check_mask_size(in.shape()[1], in.shape()[2], *movement_.window); !fits)
         return fault_of(options_.masks, fits.fault().reason);
+    if (are_drawn) {
+      FirstPixel first_pixel;
+      const auto corners = scratch_.segmentations.corners();
+      for (std::size_t i = 0; i + 1 < corners.size(); i += 2)
+        first_pixel.add({corners[i], corners[i + 1]});
+      if (auto fits = check(first_pixel, options_.masks); !fits) return fits;
+    }
     for (const std::size_t row : scratch_.kept) {
       const auto* const from = reinterpret_cast<const std::uint8_t*>(in.raw()) + row * of_one;
       if (are_drawn) {

@@ -11,6 +11,8 @@
 #include <penstock/core/tensor.hpp>
 #include <penstock/transform/transform.hpp>
 
+#include "src/jpeg/pixels/rows.hpp"
+
 namespace penstock::transform {
 
 /// Takes outputs of several images, one after another, and puts the rows of all in their place.
@@ -64,6 +66,11 @@ class JoinedRows final : public Outputs::OutputAllocator {
       bytes_[field].resize(static_cast<std::size_t>(left) * bytes);
       counts_[field] = left;
     }
+  }
+
+  /// Gives large scratch memory back.
+  void trim() {
+    for (std::vector<std::byte>& bytes : bytes_) jpeg::trim(bytes);
   }
 
   void finish(Outputs out) {

@@ -98,7 +98,7 @@ class Segmentations::Reader {
     int sides = 0;
     const bool is_list = list([&] {
       std::int64_t side = 0;
-      if (!read(side)) return false;
+      if (!read_whole(side)) return false;
       if (side < 0 || side > std::numeric_limits<std::int32_t>::max())
         return refuse(fmt::format("has {} in the size of its runs", side));
       (sides == 0 ? shape.height : shape.width) = side;
@@ -110,7 +110,7 @@ class Segmentations::Reader {
 
   bool one_count() {
     std::int64_t count = 0;
-    return read(count) && add_run(count);
+    return read_whole(count) && add_run(count);
   }
 
   bool add_run(std::int64_t count) {
@@ -155,24 +155,53 @@ class Segmentations::Reader {
     return take(']');
   }
 
-  template <class Number>
-  bool read(Number& number) {
+  bool read(double& number) {
     (void)next();
-    const auto read = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
-    if (read.ec != std::errc()) return false;
+    const char* const begin = text_.data() + at_;
+    const auto read = std::from_chars(begin, text_.data() + text_.size(), number);
+    if (read.ec == std::errc::result_out_of_range)  // larger or smaller than any
+      number = std::string_view(begin, read.ptr).find("e-") == std::string_view::npos &&
+                       std::string_view(begin, read.ptr).find("E-") == std::string_view::npos
+                   ? std::numeric_limits<double>::infinity()
+                   : 0;
+    else if (read.ec != std::errc())
+      return false;
     at_ = static_cast<std::size_t>(read.ptr - text_.data());
     return true;
   }
+  // A number of pixels, which may be written as 5.0.
+  bool read_whole(std::int64_t& number) {
+    double value = 0;
+    if (!read(value)) return false;
+    constexpr double kMost = 1e15;
+    if (value != std::trunc(value) || std::abs(value) > kMost)
+      return refuse(fmt::format("has {} for a number of pixels", value));
+    number = static_cast<std::int64_t>(value);
+    return true;
+  }
 
-  // A text, of which the characters that compressed counts have may be escaped.
+  // A text, of which the characters that compressed counts have may be escaped, as \ and < are by some writers.
   const std::string* quoted() {
     quoted_.clear();
     if (!take('"')) return nullptr;
     for (; at_ < text_.size() && text_[at_] != '"'; ++at_) {
       if (text_[at_] == '\\') {
         ++at_;
-        if (at_ == text_.size() || (text_[at_] != '\\' && text_[at_] != '/' && text_[at_] != '"'))
-          return nullptr;
+        constexpr std::string_view kUnicode = "u00";
+        const std::string_view rest = text_.substr(std::min(at_, text_.size()));
+        if (rest.starts_with(kUnicode)) {
+          constexpr std::size_t kDigits = 2;
+          unsigned code = 0;
+          const char* const digits = rest.data() + kUnicode.size();
+          if (rest.size() < kUnicode.size() + kDigits ||
+              std::from_chars(digits, digits + kDigits, code, 16).ptr != digits + kDigits ||
+              code >= 128)
+            return nullptr;
+          quoted_ += static_cast<char>(code);
+          at_ += kUnicode.size() + kDigits - 1;
+          continue;
+        }
+        if (rest.empty() || (rest[0] != '\\' && rest[0] != '/' && rest[0] != '"')) return nullptr;
       }
       quoted_ += text_[at_];
     }

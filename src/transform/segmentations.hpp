@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ inline constexpr std::string_view kInPixels =
 /// counts may be compressed to a text.
 ///
 /// Usage   read, then draw
-/// Threads one caller at a time; keeps scratch memory between calls
+/// Threads one caller at a time; keeps scratch memory between calls: of several polygons at most a sample's mask
 /// Source  pixels of polygons and runs are those of pycocotools' annToMask (cocoapi, common/maskApi.c), before they are
 ///         cropped and resized as Pillow's NEAREST does it
 class Segmentations {
@@ -31,6 +32,8 @@ class Segmentations {
   ///                that are negative, or are not as many pixels as size says
   [[nodiscard]] Result<void> read(std::string_view text);
   [[nodiscard]] std::size_t count() const noexcept { return shapes_.size(); }
+  /// x and y of the corners of all polygons, as they were read.
+  [[nodiscard]] std::span<const double> corners() const noexcept { return points_; }
 
   /// Writes what a window shows of one of them, [sample height, sample width], as 1 where the instance is and 0 elsewhere.
   /// `normalized`: points are fractions of the image's width and height.

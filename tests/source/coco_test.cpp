@@ -51,6 +51,15 @@ constexpr const char* kInstances = R"({
     {"id": 3, "name": "car", "keypoints": []}]
 })";
 
+constexpr const char* kCaptions = R"({
+  "images": [{"id": 30, "file_name": "c.jpg"}, {"id": 7, "file_name": "a/1.jpg"},
+             {"id": 12, "file_name": "b.jpg"}],
+  "annotations": [
+    {"image_id": 30, "id": 1, "caption": "A dog."},
+    {"image_id": 7, "id": 2, "caption": ""},
+    {"caption": "Ein \"Hund\"\n, \u00fc.", "image_id": 30, "id": 3}]
+})";
+
 class Coco : public testing::Test {
  protected:
   Coco() {
@@ -320,7 +329,7 @@ TEST_F(Coco, RefusesWhatIsNoAnnotationFile) {
   expect_error(with_annotation(R"("image_id": 1, "category_id": 5)"),
                "the annotation at place 0 of the list, from 0, has no id");
   expect_error(with_annotation(R"("id": 44, "category_id": 5)"), "id 44 has no image_id");
-  expect_error(with_annotation(R"("id": 44, "image_id": 1, "caption": "x")"), "captions");
+  expect_error(with_annotation(R"("id": 44, "image_id": 1, "caption": 5)"), "and no caption");
   expect_error(with_annotation(R"("id": 44, "image_id": 3, "category_id": 5)"),
                "the annotation with the id 44 is of the image 3, which is not among the 1 in");
   expect_error(with_annotation(R"("id": 44, "image_id": 1, "category_id": 6)"),
@@ -391,6 +400,103 @@ TEST_F(Coco, SegmentationsAreSkippedAsAWhole) {
   // The place of an error counts what was skipped.
   const std::string text = with("\"segmentation\": [[1,\n 2,\n 3]], \"bad\": tru");
   expect_error(text, fmt::format("at line 10, byte {} of the file", text.find("tru") + 3));
+}
+
+TEST_F(Coco, MasksAreTheSegmentationsOfTheFile) {
+  const auto texts_of = [](const SourcePtr& source, std::uint64_t number) {
+    const auto bytes = values_of<char>(*source, number, "masks");
+    return std::string(bytes.begin(), bytes.end());
+  };
+  const auto with = [&](const std::string& segmentation) {
+    std::string text = kInstances;
+    const std::string old = "\"segmentation\": [[1.5, 2, 3, 4]]";
+    text.replace(text.find(old), old.size(), segmentation);
+    text.replace(text.find("\"iscrowd\": true"), 15, "\"segmentation\": [[ 7 ] ]");
+    return text;
+  };
+  const SourcePtr source = open(with("\"segmentation\": [[1.5, 2, 3, 4]]"), {.masks = true});
+  EXPECT_EQ(source->fields().back().to_string(), "masks u8 [?]");
+  EXPECT_EQ(source->image_fields().front().masks, "masks");
+  EXPECT_EQ(texts_of(source, 0), R"([{"counts": [1, 2], "size": [3, 4]}])");
+  EXPECT_EQ(texts_of(source, 1), "[]");
+  EXPECT_EQ(texts_of(source, 2), "[[[1.5, 2, 3, 4]],[[ 7 ] ]]");
+  const std::vector<std::pair<std::string, std::string>> taken{
+      {R"("segmentation"  :{"x":1})", R"({"x":1})"},
+      {"\"segmentation\"\n:\t[[[1], {\"a\": [2]}], 3]", R"([[[1], {"a": [2]}], 3])"},
+      {R"("segmentation": {"counts": "]}[{\"]\\"})", R"({"counts": "]}[{\"]\\"})"},
+      {R"("x": "\"segmentation\": [", "segmentation": [[1]])", "[[1]]"},
+      {R"("segmentation": [[1]], "segmentation": [[2]])", "[[2]]"},
+      {R"("segmentation": [[1]], "y": {"segmentation": [[2]]})", "[[1]]"},
+  };
+  for (const auto& [text, found] : taken)
+    EXPECT_EQ(texts_of(open(with(text), {.masks = true}), 2), "[" + found + ",[[ 7 ] ]]") << text;
+  const std::string deep = std::string(100, '[') + std::string(100, ']');
+  for (const std::string& none :
+       {std::string(R"("segmentation": 5)"), std::string(R"("segmentation"  :{})"),
+        std::string("\"segmentation\": [ \n]"), std::string(R"("segmentation": "[]")"),
+        std::string(R"("segment": {"segmentation": [[1]]})"),
+        std::string(R"("x \"segmentation": [4])"),
+        std::string(R"("segmentation": [[1]], "segmentation": null)"),
+        R"("y": {"segmentation": [[1]]}, "segmentation": )" + deep}) {
+    const SourcePtr without = open(with(none), {.masks = true});
+    EXPECT_THAT(fault_of(*without, 2), HasSubstr("annotation 0 of the image, from 0, has no"))
+        << none;
+    EXPECT_EQ(fault_of(*without, 0), "") << none;
+  }
+  // The fingerprint covers them where they are read.
+  const auto print = [&](const std::string& text, bool masks) {
+    return open(with("\"segmentation\": " + text), {.masks = masks})->fingerprint();
+  };
+  EXPECT_NE(print("[[1]]", true), print("[[2]]", true));
+  EXPECT_EQ(print("[[1]]", false), print("[[2]]", false));
+}
+
+TEST_F(Coco, AFileThatChangesUnderItsMasksIsAFault) {
+  const SourcePtr source = open(kInstances, {.masks = true});
+  EXPECT_EQ(fault_of(*source, 0), "");
+  std::ofstream(folder_ / "instances.json", std::ios::app) << "  ";
+  EXPECT_THAT(fault_of(*source, 0), HasSubstr("the file was changed while it was open"));
+}
+
+TEST_F(Coco, CrowdsMayBeLeftOut) {
+  const SourcePtr source = open(kInstances, {.masks = true, .crowds = false});
+  EXPECT_EQ(source->size(), 3U);
+  EXPECT_THAT(values_of<std::int64_t>(*source, 0, "labels"), IsEmpty());
+  EXPECT_THAT(values_of<std::int64_t>(*source, 2, "labels"), ElementsAre(2));
+  EXPECT_THAT(values_of<float>(*source, 2, "boxes"), ElementsAre(1, 2, 4.5, 6));
+  EXPECT_THAT(values_of<float>(*source, 2, "area"), ElementsAre(6.5));
+  EXPECT_THAT(values_of<char>(*source, 2, "masks"),
+              testing::ElementsAreArray(std::string("[[[1.5, 2, 3, 4]]]")));
+  EXPECT_EQ(open(kInstances, {.only_annotated = true, .crowds = false})->size(), 1U);
+}
+
+TEST_F(Coco, CaptionsAreAListInJson) {
+  const SourcePtr source = open(kCaptions);
+  std::string fields;
+  for (const FieldSpec& field : source->fields()) fields += field.to_string() + "; ";
+  EXPECT_EQ(fields, "image u8 [?]; captions u8 [?]; image_id i64 []; ");
+  const auto captions = [](const SourcePtr& of, std::uint64_t number) {
+    const auto bytes = values_of<char>(*of, number, "captions");
+    return std::string(bytes.begin(), bytes.end());
+  };
+  EXPECT_EQ(captions(source, 0), R"([""])");
+  EXPECT_EQ(captions(source, 1), "[]");
+  EXPECT_EQ(captions(source, 2), R"(["A dog.","Ein \"Hund\"\n, ü."])");
+  EXPECT_THAT(values_of<std::int64_t>(*source, 2, "image_id"), ElementsAre(30));
+  const SourcePtr annotated = open(kCaptions, {.only_annotated = true});
+  ASSERT_EQ(annotated->size(), 2U);
+  EXPECT_EQ(captions(annotated, 1), captions(source, 2));
+  std::string other = kCaptions;
+  other.replace(other.find("A dog."), 6, "A cat.");
+  EXPECT_NE(open(other)->fingerprint(), source->fingerprint());
+  for (const CocoOptions& options : {CocoOptions{.category_ids = true}, CocoOptions{.masks = true},
+                                     CocoOptions{.crowds = false}})
+    EXPECT_THAT([&] { (void)open(kCaptions, options); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr("has captions: masks, ")));
+  other.insert(other.find("{\"image_id\": 7"),
+               R"({"image_id": 7, "id": 9, "category_id": 5, "bbox": [0, 0, 1, 1]}, )");
+  expect_error(other,
+               "the annotation with the id 9 has a category_id, and earlier ones have captions");
 }
 
 // Each of these is a file, or an Error: a crash or another exception ends the test.
@@ -571,6 +677,10 @@ TEST_F(KeptCoco, ColumnsAreThoseOfTheFileUntilItChanges) {
     for (const auto value : file.crowds) all += fmt::format("{} ", value);
     for (const auto value : file.keypoint_begins) all += fmt::format("{} ", value);
     for (const auto value : file.keypoint_values) all += fmt::format("{} ", value);
+    for (const auto value : file.segmentation_begins) all += fmt::format("{} ", value);
+    for (const auto value : file.segmentation_bytes) all += fmt::format("{} ", value);
+    for (const auto value : file.caption_ends) all += fmt::format("{} ", value);
+    all += fmt::format("{} {} {} ", file.segmentations_hash, file.has_captions, file.captions);
     for (const auto& one : file.categories) all += fmt::format("{} {} ", one.id, one.name);
     for (const auto& one : file.faults) all += fmt::format("{} {} ", one.image, one.reason);
     return all;
@@ -580,7 +690,7 @@ TEST_F(KeptCoco, ColumnsAreThoseOfTheFileUntilItChanges) {
       R"("categories": [{"id": -5, "name": "walrus", "keypoints": ["n"]}], "annotations": [)"
       R"({"id": 1, "image_id": 1, "category_id": -5, "bbox": [0, 0, 1, 1], "keypoints": [1, 2, 2]},)"
       R"({"id": 2, "image_id": -2, "category_id": -5, "bbox": [0, 0, -1, 1]}]})";
-  for (const std::string& text : {std::string(kInstances), with_all}) {
+  for (const std::string& text : {std::string(kInstances), std::string(kCaptions), with_all}) {
     folder_.write("instances.json", text);
     const std::string first = all_of(read());
     EXPECT_EQ(first, all_of(source::parse_coco(text, file_.string())));

@@ -81,8 +81,7 @@ std::vector<FieldSpec> specs(std::size_t partners = 1) {
     all.push_back({"labels" + end, DType::i64, {kDynamic}});
     all.push_back({"masks" + end, DType::u8, {kDynamic}});
   }
-  if (partners > 0)
-    all.push_back({"partners", DType::i64, {static_cast<std::int64_t>(partners)}});
+  if (partners > 0) all.push_back({"partners", DType::i64, {static_cast<std::int64_t>(partners)}});
   return all;
 }
 
@@ -106,13 +105,13 @@ Made run(const DecodeImageOptions& options, const Given& own, const Given* other
   }
   const std::vector<std::int64_t> partners{partner};
   if (other != nullptr) record.push_back(source::values(partners));
-  const transform::TransformChain chain(specs(other == nullptr ? 0 : 1),
-                                        {decode_image(options),
-                                         pad({.field = "boxes",
-                                              .to = kMost,
-                                              .lengths = "count",
-                                              .also = {"keypoints", "labels", "masks"}})},
-                                        7, 0, 0);
+  const transform::TransformChain chain(
+      specs(other == nullptr ? 0 : 1),
+      {decode_image(options), pad({.field = "boxes",
+                                   .to = kMost,
+                                   .lengths = "count",
+                                   .also = {"keypoints", "labels", "masks"}})},
+      7, 0, 0);
   std::vector<std::vector<std::byte>> places;
   std::vector<TensorView> out;
   for (const FieldSpec& field : chain.fields()) {

@@ -422,6 +422,9 @@ TEST(Segmentations, AFaultSaysWhichAndWhy) {
            {R"([{"size":[23,31],"counts":[-1,714]}])", "has a run of -1 pixels"},
            {R"([{"size":[23,31],"counts":[5000000000]}])", "has a run of 5000000000 pixels"},
            {R"([{"size":[23,-31],"counts":[713]}])", "has -31 in the size"},
+           {R"([[[1,2,3,4,5,1e400]]])", "has the coordinate inf"},
+           {R"([[[0.1,0.2,0.3,0.4,0.5,1e-400]]])", "all of them lie in the first pixel"},
+           {R"([{"size":[23,31],"counts":[712.5]}])", "has 712.5 for a number of pixels"},
            {R"([{"size":23,"counts":[713]}])", "has a size that is not height and width"},
            {R"([{"size":[23],"counts":[713]}])", "has a size that is not height and width"},
            {R"([{"size":[23,31,3],"counts":[713]}])", "has a size that is not height and width"},
@@ -432,6 +435,11 @@ TEST(Segmentations, AFaultSaysWhichAndWhy) {
            {R"([{"size":[23,31],"counts":"oooooooooo"}])", "no compressed runs"},
            {R"([{"size":[23,31],"counts":"o"}])", "end too early"}})
     EXPECT_THAT(fault_of(wrong), HasSubstr(why)) << wrong;
+  EXPECT_EQ(fault_of(R"([{"size":[23.0,31.0],"counts":[713.0]}])"), "");
+  EXPECT_THAT(fault_of(R"([{"size":[23,31],"counts":"\u0031\u0031"}])"),
+              HasSubstr("has runs of 2 pixels"));
+  EXPECT_THAT(fault_of(R"([{"size":[23,31],"counts":"\u0060"}])"), HasSubstr("end too early"));
+  EXPECT_THAT(fault_of(R"([{"size":[23,31],"counts":"\u00e4"}])"), HasSubstr("is not as COCO"));
   EXPECT_THAT(fault_of(R"([{"size":[31,23],"counts":[713]}])"),
               HasSubstr("it has 31x23 pixels (height x width), and its image 23x31"));
   EXPECT_THAT(fault_of("[[],[]]", 1), HasSubstr("there are 1 rows, and 2 of 'masks'"));

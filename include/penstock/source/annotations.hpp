@@ -23,6 +23,7 @@ struct CocoOptions {
   bool only_annotated = false;
   /// whether there is a field of segmentations, of which decode_image() draws masks: name it in Instances::masks
   bool masks = false;
+  bool crowds = true;           ///< whether instances that are crowds (iscrowd) stay
   std::string field = "image";  ///< the name of the field with a file's bytes
   /// a larger file is a fault, so that one record cannot take all memory
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
@@ -38,11 +39,12 @@ void visit_fields(Visitor& visit, CocoOptions& options) {
   visit("field", options.field);
   visit("max_file_bytes", options.max_file_bytes);
   visit.later("masks", options.masks);
+  visit.later("crowds", options.crowds);
 }
 
 namespace source {
 
-/// Images and the instances in them, of an annotation file of COCO's for object detection or keypoints, such as
+/// Images and the instances in them, of an annotation file of COCO's for object detection, keypoints or captions, such as
 /// instances_train2017.json; `annotations` may be behind "s3://", "hf://" or "https://", too. Each image of the file is a
 /// record, in the order of the image ids, as in torchvision's CocoDetection and pycocotools. The instances of an image are in
 /// the order in which the file has them. An image without a file_name is the end of its coco_url, as in files of LVIS:
@@ -54,7 +56,10 @@ namespace source {
 /// has its box's, and one without iscrowd false. The field keypoints is there where a category of the file names k of them: x,
 /// y and the visibility, 0 to 2, of each. An instance without keypoints has zeros. With `masks` there is a field of that name:
 /// the segmentations of the instances, as the file has them, in a list in JSON, as Instances takes them. They are read from the
-/// file with each image; one that is not local stays in memory. Captions and what else is in the file are not kept.
+/// file with each image; one that is not local stays in memory. What else is in the file is not kept.
+///
+/// Of a file of captions, such as captions_train2017.json, the records have the field captions in place of those of instances: a
+/// list of texts in JSON, in the order of the file.
 ///
 /// A file without "annotations", as those of COCO's test sets, is accepted: all images have no boxes then, and
 /// Loader::notices() says so. An annotation that is damaged is a fault of its image alone. The file is read here, as a whole;
@@ -70,11 +75,12 @@ namespace source {
 /// fields but the images' bytes. A plan in JSON has the path of the annotation file.
 ///
 /// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4], labels i64 [?], area f32 [?], iscrowd bool [?], image_id i64
-///         []; where categories have keypoints, keypoints f32 [?,k,3]; and with `masks`, masks u8 [?].
+///         []; where categories have keypoints, keypoints f32 [?,k,3]; and with `masks`, masks u8 [?]. Of a file of captions
+///         `field`, captions u8 [?] and image_id
 /// Units   boxes, keypoints and segmentations in pixels, area in pixels squared. In memory 41 bytes for each instance, 12 for each keypoint, and
 ///         16 and its path for each image. While the file is read, four times that; one that is not local is then in memory as a whole
 /// Errors  std::invalid_argument  no path; paths of several stores; max_file_bytes = 0; a field's name that is empty, "label" or
-///                                that of another field
+///                                that of another field; of a file of captions `masks`, `category_ids`, or no `crowds`
 ///         Error                  the file cannot be read, or is not JSON, or not of COCO's form; it has no images, or with
 ///                                `only_annotated` none with an annotation; an id that is no integer of i64; an id or a list that
 ///                                is there twice; a file_name that is missing or empty; an annotation of an image or a category

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <penstock/core/error.hpp>
 #include <penstock/core/random.hpp>
@@ -195,7 +196,8 @@ class CocoRows final : public Source {
       const std::uint32_t of_one = file_.segmentation_bytes[begin + object];
       if (of_one == 0)
         return Fault{.reason = fmt::format("annotation {} of the image, from 0, has no "
-                                           "segmentation; add one, or leave masks out",
+                                           "segmentation of polygons or runs; add one, or "
+                                           "leave masks out",
                                            object),
                      .file = path_};
       bytes += of_one;
@@ -227,6 +229,83 @@ class CocoRows final : public Source {
   std::vector<std::string> class_names_;
   std::string fingerprint_;
 };
+
+/// The captions of a file's images, whose files another source reads.
+class CaptionRows final : public Source {
+ public:
+  CaptionRows(std::string path, CocoFile file) : path_(std::move(path)), file_(std::move(file)) {
+    std::string content = file_.captions;
+    for (const std::string_view column :
+         {source::text_of_column(file_.image_ids), source::text_of_column(file_.begins),
+          source::text_of_column(file_.caption_ends)})
+      content += hash_text(column);
+    fingerprint_ = fmt::format("coco({} images, {} captions, {})", size(),
+                               file_.caption_ends.size(), hash_text(content));
+  }
+
+  std::uint64_t size() const noexcept override { return file_.image_ids.size(); }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  Result<void> read(std::uint64_t number, Record& record) const override {
+    record.reset(fields_.size());
+    if (record.is_wanted(1)) record[1] = source::value(file_.image_ids[number]);
+    if (!record.is_wanted(0)) return {};
+    nlohmann::json captions = nlohmann::json::array();
+    for (std::uint64_t i = file_.begins[number]; i < file_.begins[number + 1]; ++i) {
+      const std::uint64_t begin = i == 0 ? 0 : file_.caption_ends[i - 1];
+      captions.push_back(file_.captions.substr(begin, file_.caption_ends[i] - begin));
+    }
+    const std::string text = captions.dump();
+    auto to = record.allocate(text.size());
+    if (!to) return std::move(to.fault());
+    std::memcpy(to->data(), text.data(), text.size());
+    record.set(0, to->data(), DType::u8, Shape{std::ssize(text)});
+    record.add_bytes_read(text.size());
+    return {};
+  }
+  std::string location(std::uint64_t number) const override {
+    return fmt::format("{}, image {}", path_, file_.image_ids[number]);
+  }
+  RecordName name(std::uint64_t number) const override {
+    return {.key = fmt::format("image {}", file_.image_ids[number]), .file = path_};
+  }
+  std::uint64_t files() const noexcept override { return 1; }
+  std::uint64_t file_of(std::uint64_t) const noexcept override { return 0; }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
+  std::string fingerprint() const override { return fingerprint_; }
+
+ private:
+  std::string path_;
+  CocoFile file_;
+  std::vector<FieldSpec> fields_{{"captions", DType::u8, {kDynamic}}, {"image_id", DType::i64, {}}};
+  std::string fingerprint_;
+};
+
+// Leaves crowds out.
+void remove_crowds(CocoFile& file) {
+  const auto keep = [&](auto& values, std::size_t of_one) {
+    std::size_t kept = 0;
+    for (std::size_t object = 0; object < file.crowds.size(); ++object) {
+      if (file.crowds[object] != 0) continue;
+      std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(object * of_one), of_one,
+                  values.begin() + static_cast<std::ptrdiff_t>(kept * of_one));
+      ++kept;
+    }
+    values.resize(kept * of_one);
+  };
+  std::uint64_t crowds = 0;  // of earlier images
+  std::uint64_t object = 0;
+  for (std::uint64_t& begin : file.begins) {
+    for (; object < begin; ++object) crowds += file.crowds[object];
+    begin -= crowds;
+  }
+  keep(file.boxes, 4);
+  keep(file.classes, 1);
+  keep(file.areas, 1);
+  if (!file.keypoint_begins.empty()) keep(file.keypoint_begins, 1);
+  keep(file.segmentation_begins, 1);
+  keep(file.segmentation_bytes, 1);
+  std::erase_if(file.crowds, [](std::uint8_t crowd) { return crowd != 0; });
+}
 
 // Leaves the images without an annotation out. What is wrong with one stays.
 void keep_annotated(CocoFile& file) {
@@ -344,8 +423,9 @@ CocoFile read_coco(const std::string& path, const std::string& shown, const Coco
 SourcePtr source::coco(const std::filesystem::path& annotations, CocoOptions options) {
   const std::string path = annotations.string();
   if (path.empty()) throw std::invalid_argument("coco: the annotation file's path is empty");
-  constexpr std::array<std::string_view, 9> kTaken{
-      "", "label", "boxes", "labels", "area", "iscrowd", "image_id", "keypoints", "masks"};
+  constexpr std::array<std::string_view, 10> kTaken{"",      "label",   "boxes",    "labels",
+                                                    "area",  "iscrowd", "image_id", "keypoints",
+                                                    "masks", "captions"};
   if (std::ranges::find(kTaken, options.field) != kTaken.end())
     throw std::invalid_argument(fmt::format(
         "coco: the option field is '{}': the field of a file's bytes needs a name that no other "
@@ -356,6 +436,12 @@ SourcePtr source::coco(const std::filesystem::path& annotations, CocoOptions opt
   const std::string shown(storage::split_web_url(path).plain);
   SegmentationTexts segmentations;
   CocoFile file = read_coco(path, shown, options, segmentations);
+  if (file.has_captions && (options.masks || options.category_ids || !options.crowds))
+    throw std::invalid_argument(
+        fmt::format("coco: {} has captions: masks, category_ids and crowds are for files of "
+                    "instances; leave them out",
+                    core::printable(shown, kShownOfCocoPath)));
+  if (!options.crowds) remove_crowds(file);
   if (options.only_annotated) {
     keep_annotated(file);
     if (file.image_ids.empty())
@@ -366,8 +452,11 @@ SourcePtr source::coco(const std::filesystem::path& annotations, CocoOptions opt
   }
   SourcePtr images =
       images_of(std::exchange(file.file_names, {}), coco_root(path, options), options, shown);
-  SourcePtr rows =
-      std::make_shared<CocoRows>(shown, std::move(file), std::move(segmentations), options);
+  SourcePtr rows;
+  if (file.has_captions)
+    rows = std::make_shared<CaptionRows>(shown, std::move(file));
+  else
+    rows = std::make_shared<CocoRows>(shown, std::move(file), std::move(segmentations), options);
   return source::described(source::zip({std::move(images), std::move(rows)}),
                            std::move(description));
 }

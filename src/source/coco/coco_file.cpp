@@ -67,6 +67,7 @@ enum class CocoKey : std::uint8_t {
   iscrowd,
   keypoints,
   segmentation,
+  caption,
   name,
 };
 
@@ -88,7 +89,7 @@ CocoKey key_of(CocoList list, std::string_view text) {
       if (text == "iscrowd") return CocoKey::iscrowd;
       if (text == "keypoints") return CocoKey::keypoints;
       if (text == "segmentation") return CocoKey::segmentation;
-      return CocoKey::skipped;
+      return text == "caption" ? CocoKey::caption : CocoKey::skipped;
     case CocoList::categories:
       if (text == "name") return CocoKey::name;
       return text == "keypoints" ? CocoKey::keypoints : CocoKey::skipped;
@@ -112,6 +113,7 @@ struct CocoItem {
   bool has_keypoints = false;
   std::uint64_t keypoint_count = 0;  // values of an annotation, names of a category
   std::string_view segmentation{};   // with its brackets
+  std::optional<std::string> caption{};
 };
 
 // What nlohmann's parser calls. It keeps columns in the order of the file; finish() sorts them.
@@ -280,9 +282,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     return kCocoListNames[static_cast<std::size_t>(list_)];
   }
   [[nodiscard]] std::string_view key_name() const {
-    constexpr std::array<std::string_view, 12> kNames{
-        "",     "id",   "file_name", "coco_url",  "image_id",     "category_id",
-        "bbox", "area", "iscrowd",   "keypoints", "segmentation", "name"};
+    constexpr std::array<std::string_view, 13> kNames{
+        "",     "id",      "file_name", "coco_url",     "image_id", "category_id", "bbox",
+        "area", "iscrowd", "keypoints", "segmentation", "caption",  "name"};
     return kNames[static_cast<std::size_t>(key_)];
   }
   // "the annotation with the id 7", or by its place where it has none.
@@ -329,8 +331,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
                        position_, list_name(), found));
     } else if (place_ == Place::values) {
       if (wrong_element_.empty()) wrong_element_ = found;
-    } else if (key_ == CocoKey::skipped || key_ == CocoKey::segmentation) {
-      return;
+    } else if (key_ == CocoKey::skipped || key_ == CocoKey::segmentation ||
+               key_ == CocoKey::caption) {
+      return;  // of a caption that is no text there is none
     } else if (key_ == CocoKey::bbox) {
       item_.has_box = true;
       fault(fmt::format("has {} for a bbox, and not four finite numbers", found));
@@ -400,6 +403,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
         return;
       case CocoKey::keypoints:
         if (value.kind != Kind::null) wrong_value(value.shown());
+        return;
+      case CocoKey::caption:
+        if (value.kind == Kind::text) item_.caption = *value.text;
         return;
       case CocoKey::bbox:
         return wrong_value(value.shown());
@@ -491,11 +497,13 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
   void add_annotation() {
     if (!item_.image_id)
       fail(fmt::format("{} has no image_id: expected that of its image", item_name()));
+    if (!item_.category_id && item_.caption) return add_caption();
     if (!item_.category_id)
       fail(
-          fmt::format("{} has no category_id: this is perhaps a file of captions, or of panoptic "
-                      "segmentation; give the one of instances or keypoints",
+          fmt::format("{} has no category_id and no caption: this is perhaps a file of panoptic "
+                      "segmentation; give the one of instances, keypoints or captions",
                       item_name()));
+    require_one_kind(false);
     const auto [x, y, width, height] = item_.box;
     const std::array<float, 4> box{static_cast<float>(x), static_cast<float>(y),
                                    static_cast<float>(x + width), static_cast<float>(y + height)};
@@ -524,9 +532,27 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     keypoint_begin_ = keypoint_values_.size();
   }
 
+  // Files have annotations of one kind.
+  void require_one_kind(bool is_caption) {
+    if (annotation_ids_.empty()) are_captions_ = is_caption;
+    if (is_caption != are_captions_)
+      fail(fmt::format("{} has {}, and earlier ones have {}: make a file of each kind", item_name(),
+                       is_caption ? "a caption and no category_id" : "a category_id",
+                       is_caption ? "categories" : "captions and none"));
+  }
+
+  void add_caption() {
+    require_one_kind(true);
+    annotation_ids_.push_back(*item_.id);
+    of_image_.push_back(*item_.image_id);
+    captions_.push_back(*std::move(item_.caption));
+  }
+
   void add_segmentation(std::string_view text) {
     // Longer than any: its instance has none then.
     if (text.size() > std::numeric_limits<std::uint32_t>::max()) text = {};
+    // Of nothing between the brackets: some programs write that for a box alone.
+    if (!text.empty() && text.find_first_not_of(" \n\t\r", 1) == text.size() - 1) text = {};
     segmentation_begins_.push_back(
         text.empty() ? 0 : static_cast<std::uint64_t>(text.data() - text_.data()));
     segmentation_bytes_.push_back(static_cast<std::uint32_t>(text.size()));
@@ -604,6 +630,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     }
     of_image_ = {};
     std::partial_sum(file.begins.begin(), file.begins.end(), file.begins.begin());
+    if (are_captions_) return sort_captions(file, images);
 
     // Where each goes.
     std::vector<std::uint64_t> ends(file.begins.begin(), file.begins.end() - 1);
@@ -635,6 +662,18 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     const auto is_same = [](const CocoFault& a, const CocoFault& b) { return a.image == b.image; };
     file.faults.erase(std::unique(file.faults.begin(), file.faults.end(), is_same),
                       file.faults.end());
+  }
+
+  void sort_captions(CocoFile& file, const std::vector<std::uint64_t>& images) {
+    std::vector<std::uint64_t> order(images.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](std::uint64_t object) { return images[object]; });
+    file.has_captions = true;
+    for (const std::uint64_t object : order) {
+      file.captions += captions_[object];
+      file.caption_ends.push_back(file.captions.size());
+    }
+    captions_ = {};
   }
 
   void place_keypoints(CocoFile& file, const std::vector<std::uint64_t>& places) {
@@ -692,6 +731,8 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::int64_t> annotation_ids_, of_image_, of_category_;
   std::vector<float> boxes_, areas_;
   std::vector<std::uint8_t> crowds_;
+  bool are_captions_ = false;
+  std::vector<std::string> captions_;
   std::vector<std::uint64_t> segmentation_begins_;
   std::vector<std::uint32_t> segmentation_bytes_;
   std::uint64_t segmentations_hash_ = 0;

@@ -43,6 +43,10 @@ struct CocoFile {
   std::vector<CocoCategory> categories;  // by ascending ids
   std::vector<CocoFault> faults;         // by ascending images, one for each
   bool has_annotations = false;          // the list, which may be empty
+  // Of a file of captions, whose objects have nothing else: all texts, and where that of each object ends.
+  bool has_captions = false;
+  std::string captions;
+  std::vector<std::uint64_t> caption_ends;
 };
 
 /// Reads `text`, the file `name`. What it does not need it skips, at any depth of brackets and without recursion; of what is
@@ -50,7 +54,8 @@ struct CocoFile {
 ///
 /// Errors  Error  it is not JSON, or not of this form; it has no images; an id that is no integer of i64, that two images or
 ///                two categories have, or that an annotation refers to and that is not there; a file_name that is missing,
-///                empty or has a zero byte; categories with unlike numbers of keypoints
+///                empty or has a zero byte; categories with unlike numbers of keypoints; annotations of which some have a category
+///                and others only a caption
 [[nodiscard]] CocoFile parse_coco(std::string_view text, std::string_view name);
 
 }  // namespace penstock::source

@@ -55,7 +55,8 @@ class CocoText {
       const char* const value = behind_blanks(colon + 1);
       if (value == end_ || (*value != '[' && *value != '{')) continue;
       const char* const close = closing_bracket_of(value);
-      if (close == end_) return;  // the parser says what is wrong
+      if (close == nullptr) continue;  // the parser reads it
+      if (close == end_) return;       // and says what is wrong
       begin_of_next_ = value + 1;
       end_of_next_ = close;
       return;
@@ -65,14 +66,14 @@ class CocoText {
     while (at != end_ && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')) ++at;
     return at;
   }
-  // `end_` where brackets do not fit each other, or are deeper than those of any segmentation.
+  // `end_` where brackets do not fit each other, and null where they are deeper than those of any segmentation.
   [[nodiscard]] const char* closing_bracket_of(const char* open) const noexcept {
     std::uint64_t are_braces = 0;  // of those that are open, the innermost last
     int depth = 0;
     for (const char* at = open; at != end_; ++at) {
       if (!kIsMark[static_cast<unsigned char>(*at)]) continue;
       if (*at == '[' || *at == '{') {
-        if (++depth == 64) return end_;
+        if (++depth == 64) return nullptr;
         are_braces = are_braces << 1 | (*at == '{' ? 1U : 0U);
       } else if (*at == ']' || *at == '}') {
         if ((are_braces & 1) != (*at == '}' ? 1U : 0U)) return end_;

@@ -48,6 +48,7 @@ void visit_columns(File& file, Visit&& visit) {
   visit(file.keypoint_values);
   visit(file.segmentation_begins);
   visit(file.segmentation_bytes);
+  visit(file.caption_ends);
 }
 
 class CocoWriter {
@@ -110,6 +111,8 @@ std::string kept_bytes(const CocoFile& file, std::string_view key) {
   writer.number(file.keypoints);
   writer.number(file.segmentations_hash);
   writer.number(file.has_annotations ? 1 : 0);
+  writer.number(file.has_captions ? 1 : 0);
+  writer.text(file.captions);
   for (const std::string& name : file.file_names) writer.text(name);
   writer.number(file.categories.size());
   for (const CocoCategory& category : file.categories) {
@@ -135,6 +138,8 @@ std::optional<CocoFile> file_of_kept(std::string_view bytes, std::string_view ke
   file.keypoints = reader.number();
   file.segmentations_hash = reader.number();
   file.has_annotations = reader.number() != 0;
+  file.has_captions = reader.number() != 0;
+  file.captions = reader.text();
   for (std::size_t image = 0; image < file.image_ids.size(); ++image)
     file.file_names.emplace_back(reader.text());
   for (std::uint64_t count = reader.number(); count > 0; --count) {
