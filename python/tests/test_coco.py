@@ -424,6 +424,9 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     for annotation in content["annotations"]:
         annotation["bbox"] = [0, 0, *size_of[annotation["image_id"]]]  # shows in every crop
     (folder / "annotations" / "instances_train2017.json").write_text(json.dumps(content))
+    captions = [{"id": k, "image_id": image["id"], "caption": f'"{k}" é'} for k, image in enumerate(content["images"])]
+    text = json.dumps({"images": content["images"], "annotations": captions})
+    (folder / "annotations" / "captions_train2017.json").write_text(text)
     image = next((folder / "train2017").glob("*.jpg")).read_bytes()
     objects = {"bbox": [[1.0, 1.0, 2.0, 2.0]], "category": [3]}
     parquet.write_table(pa.table({"image": [{"bytes": image, "path": "a.jpg"}] * 3, "objects": [objects] * 3}), tmp_path / "train.parquet")
@@ -454,6 +457,9 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
         exec(compile(block, f"block {number} of docs/detection.md", "exec"), names)
     assert len(names["train"].class_names) == 91
     assert sum(int(np.asarray(step["count"]).sum()) for step in names["train"].loader()) == len(content["annotations"])
+    assert all(len(row) == 1 and row[0].endswith('" é') for row in names["texts"]) and len(names["texts"]) == len(content["images"]) % 16
+    alone = sum(not annotation["iscrowd"] for annotation in content["annotations"])
+    assert sum(int(np.asarray(step["count"]).sum()) for step in names["segmented"].loader()) == alone
     (step,) = names["table"].loader()
     assert np.asarray(step["count"]).tolist() == [1, 1, 1] and np.asarray(step["labels"])[:, 0].tolist() == [3, 3, 3]
     (step,) = names["yolo"].loader()

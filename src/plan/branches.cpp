@@ -258,8 +258,8 @@ class FieldsOfImages {
                                   const char* role) {
       if (field.empty() || !has(present, field) || field == taken) return;
       throw std::invalid_argument(fmt::format(
-          "{}: '{}' are the {} of '{}', and would stay where they are among the fields of "
-          "instances: name them in its option {}",
+          "{}: '{}' are the {} of '{}', and would stay where they are: name them as {} of "
+          "Instances, and nowhere else",
           caller, field, role, takes.image, role));
     };
     const ImageFields& are = one.fields;

@@ -249,6 +249,11 @@ void MovedInstances::bind(std::span<const FieldSpec> fields, ImageSize sample,
             : ""));
   };
   for (const std::string& name : names_) {
+    if (name == options_->masks &&
+        std::ranges::find(fields, name, &FieldSpec::name) == fields.end())
+      throw std::invalid_argument(fmt::format(
+          "{}: there is no field '{}' for the masks: coco and yolo have one with masks = true",
+          caller_, name));
     const std::size_t input = find_field(fields, name, caller_);
     FieldSpec field = fields[input];
     const auto extents = field.shape.extents();

@@ -11,7 +11,6 @@ namespace {
 
 struct PixelBounds {
   int left = 0, top = 0, right = 0, bottom = 0;
-  std::size_t pixels = 0;
 };
 
 PixelBounds bounds_of(std::span<const std::uint8_t> mask, ImageSize sample) {
@@ -28,7 +27,6 @@ PixelBounds bounds_of(std::span<const std::uint8_t> mask, ImageSize sample) {
     all.right = std::max(all.right, static_cast<int>(row.rend() - last));
     all.top = std::min(all.top, y);
     all.bottom = y + 1;
-    all.pixels += row.size() - static_cast<std::size_t>(std::ranges::count(row, std::uint8_t{0}));
   }
   return all;
 }

@@ -37,8 +37,11 @@ class Segmentations::Reader {
   bool segmentation() {
     Shape shape{.begin = all_.ends_.size()};
     if (next() == '{') return runs();
+    has_area_ = false;
     if (!list([&] { return polygon(); })) return false;
     shape.end = all_.ends_.size();
+    if (shape.end > shape.begin && !has_area_)
+      return refuse("has no polygon of three points or more");
     all_.shapes_.push_back(shape);
     return true;
   }
@@ -47,9 +50,10 @@ class Segmentations::Reader {
     const std::size_t begin = all_.points_.size();
     if (!list([&] { return coordinate(); })) return false;
     const std::size_t count = all_.points_.size() - begin;
-    if (count < 6 || count % 2 != 0)
-      return refuse(fmt::format(
-          "has a polygon of {} numbers, and three points or more have two numbers each", count));
+    if (count % 2 != 0)
+      return refuse(fmt::format("has a polygon of {} numbers, and a point has two", count));
+    constexpr std::size_t kOfATriangle = 6;
+    has_area_ |= count >= kOfATriangle;  // a polygon of less covers no pixel
     all_.ends_.push_back(all_.points_.size());
     return true;
   }
@@ -243,6 +247,7 @@ class Segmentations::Reader {
   Segmentations& all_;
   std::string_view text_;
   std::size_t at_ = 0;
+  bool has_area_ = false;  // of the polygons of a segmentation
   std::string quoted_;
   std::string wrong_;
 };
@@ -447,7 +452,8 @@ Result<void> Segmentations::draw(std::size_t number, const Window& window, bool 
     const std::size_t begin = polygon == 0 ? 0 : ends_[polygon - 1];
     const double* const points = points_.data() + begin;
     const std::size_t count = ends_[polygon] - begin;
-    if (normalized && *std::max_element(points, points + count) > kNoFraction)
+    if (normalized &&
+        std::any_of(points, points + count, [](double at) { return at > kNoFraction; }))
       return refuse(std::string(kInPixels));
     const bool is_first = polygon == shape.begin;
     if (!is_first && another_.size() < pixels) another_.resize(pixels);

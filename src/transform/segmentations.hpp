@@ -28,8 +28,8 @@ inline constexpr std::string_view kInPixels =
 ///         cropped and resized as Pillow's NEAREST does it
 class Segmentations {
  public:
-  /// Errors  Fault  it is not JSON of this form; a polygon of less than three points; a coordinate that is not finite; counts
-  ///                that are negative, or are not as many pixels as size says
+  /// Errors  Fault  it is not JSON of this form; one with polygons, of which none has three points; a polygon of an odd number
+  ///                of numbers; a coordinate that is not finite; counts that are negative, or are not as many pixels as size says
   [[nodiscard]] Result<void> read(std::string_view text);
   [[nodiscard]] std::size_t count() const noexcept { return shapes_.size(); }
   /// x and y of the corners of all polygons, as they were read.

@@ -329,7 +329,8 @@ TEST_F(Coco, RefusesWhatIsNoAnnotationFile) {
   expect_error(with_annotation(R"("image_id": 1, "category_id": 5)"),
                "the annotation at place 0 of the list, from 0, has no id");
   expect_error(with_annotation(R"("id": 44, "category_id": 5)"), "id 44 has no image_id");
-  expect_error(with_annotation(R"("id": 44, "image_id": 1, "caption": 5)"), "and no caption");
+  expect_error(with_annotation(R"("id": 44, "image_id": 1, "caption": 5)"),
+               "and no caption that is a text");
   expect_error(with_annotation(R"("id": 44, "image_id": 3, "category_id": 5)"),
                "the annotation with the id 44 is of the image 3, which is not among the 1 in");
   expect_error(with_annotation(R"("id": 44, "image_id": 1, "category_id": 6)"),
@@ -439,7 +440,8 @@ TEST_F(Coco, MasksAreTheSegmentationsOfTheFile) {
         std::string(R"("segmentation": [[1]], "segmentation": null)"),
         R"("y": {"segmentation": [[1]]}, "segmentation": )" + deep}) {
     const SourcePtr without = open(with(none), {.masks = true});
-    EXPECT_THAT(fault_of(*without, 2), HasSubstr("annotation 0 of the image, from 0, has no"))
+    EXPECT_THAT(fault_of(*without, 2),
+                HasSubstr("the annotation with the id 1000, of the image 30, has no segmentation"))
         << none;
     EXPECT_EQ(fault_of(*without, 0), "") << none;
   }
@@ -677,6 +679,7 @@ TEST_F(KeptCoco, ColumnsAreThoseOfTheFileUntilItChanges) {
     for (const auto value : file.crowds) all += fmt::format("{} ", value);
     for (const auto value : file.keypoint_begins) all += fmt::format("{} ", value);
     for (const auto value : file.keypoint_values) all += fmt::format("{} ", value);
+    for (const auto value : file.annotation_ids) all += fmt::format("{} ", value);
     for (const auto value : file.segmentation_begins) all += fmt::format("{} ", value);
     for (const auto value : file.segmentation_bytes) all += fmt::format("{} ", value);
     for (const auto value : file.caption_ends) all += fmt::format("{} ", value);

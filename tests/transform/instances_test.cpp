@@ -719,7 +719,7 @@ TEST(Instances, OfASourceAreNamedAsWhatTheyAre) {
   wrong.keypoints = "";
   wrong.fields = {"labels", "points"};
   refuses_plan([&] { return annotated().map(decoded(wrong)); },
-               {"'points' are the keypoints of 'image'", "in its option keypoints"});
+               {"'points' are the keypoints of 'image'", "name them as keypoints of Instances"});
 }
 
 TEST(Instances, InAnotherFormatComeOnce) {

@@ -405,9 +405,10 @@ TEST(Segmentations, AFaultSaysWhichAndWhy) {
     return draw(text, count).fault;
   };
   EXPECT_THAT(fault_of("[[[1,2,3,4]]]"),
-              HasSubstr("the segmentation of instance 0 has a polygon of 4 numbers, and three "
-                        "points or more have two numbers each"));
-  EXPECT_THAT(fault_of("[[],[[1,2,3,4,5,6,7]]]", 2), HasSubstr("instance 1 has a polygon of 7"));
+              HasSubstr("the segmentation of instance 0 has no polygon of three points or more"));
+  EXPECT_EQ(fault_of("[[[1,2,3,4],[1,2,9,4,3,11],[5,6],[]]]"), "") << "as pycocotools does";
+  EXPECT_THAT(fault_of("[[],[[1,2,3,4,5,6,7]]]", 2),
+              HasSubstr("instance 1 has a polygon of 7 numbers, and a point has two"));
   for (const char* wrong :
        {"", "[", "[]x", "[[[1,2,3,4,5,6]]", "[[[1,2,3,4,5,6,]]]", "[[[1,2,3,4,5,\"6\"]]]", "[5]",
         "[null]", "[[1,2,3,4,5,6]]", R"([{"size":[23,31],"counts":"\q"}])",

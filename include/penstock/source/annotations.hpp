@@ -77,7 +77,7 @@ namespace source {
 /// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4], labels i64 [?], area f32 [?], iscrowd bool [?], image_id i64
 ///         []; where categories have keypoints, keypoints f32 [?,k,3]; and with `masks`, masks u8 [?]. Of a file of captions
 ///         `field`, captions u8 [?] and image_id
-/// Units   boxes, keypoints and segmentations in pixels, area in pixels squared. In memory 41 bytes for each instance, 12 for each keypoint, and
+/// Units   boxes, keypoints and segmentations in pixels, area in pixels squared. In memory 49 bytes for each instance, 12 for each keypoint, and
 ///         16 and its path for each image. While the file is read, four times that; one that is not local is then in memory as a whole
 /// Errors  std::invalid_argument  no path; paths of several stores; max_file_bytes = 0; a field's name that is empty, "label" or
 ///                                that of another field; of a file of captions `masks`, `category_ids`, or no `crowds`

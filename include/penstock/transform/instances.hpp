@@ -30,7 +30,7 @@ namespace PENSTOCK_EXPORT penstock {
 /// Faults  fields with different numbers of rows; a box that is not finite, or ends before it begins; a visible keypoint of an
 ///         instance that is left that is not finite; coordinates above 2 that are said to be normalized; of decode_image and
 ///         crop_image boxes, keypoints or polygons that all lie in the first pixel and are not said to be normalized;
-///         segmentations that are not of this form, such as a polygon of less than three points; masks or runs of another size
+///         segmentations that are not of this form, such as one without a polygon of three points or more; masks or runs of another size
 ///         than the image
 /// Source  as torchvision.transforms.v2.functional moves boxes; min_visible as Albumentations' min_visibility; polygons as
 ///         rleFrPoly of cocoapi's common/maskApi.c

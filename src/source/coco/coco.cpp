@@ -106,7 +106,7 @@ class CocoRows final : public Source {
     if (file_.keypoints > 0 && record.is_wanted(kOthers))
       if (auto set = set_keypoints(record, begin, count); !set) return set;
     if (masks_ == 0 || !record.is_wanted(masks_)) return {};
-    return set_masks(record, begin, count);
+    return set_masks(record, number);
   }
 
   std::string location(std::uint64_t number) const override {
@@ -190,16 +190,19 @@ class CocoRows final : public Source {
   }
 
   // A list of those of all instances.
-  Result<void> set_masks(Record& record, std::uint64_t begin, std::uint64_t count) const {
+  Result<void> set_masks(Record& record, std::uint64_t number) const {
+    const std::uint64_t begin = file_.begins[number];
+    const std::uint64_t count = file_.begins[number + 1] - begin;
     std::uint64_t bytes = 2 + count;  // the brackets, and a comma behind each
     for (std::uint64_t object = 0; object < count; ++object) {
       const std::uint32_t of_one = file_.segmentation_bytes[begin + object];
       if (of_one == 0)
-        return Fault{.reason = fmt::format("annotation {} of the image, from 0, has no "
-                                           "segmentation of polygons or runs; add one, or "
-                                           "leave masks out",
-                                           object),
-                     .file = path_};
+        return Fault{
+            .reason = fmt::format("the annotation with the id {}, of the image {}, has no "
+                                  "segmentation of polygons or runs; add one, or leave "
+                                  "masks out",
+                                  file_.annotation_ids[begin + object], file_.image_ids[number]),
+            .file = path_};
       bytes += of_one;
     }
     if (count > 0) --bytes;
@@ -302,6 +305,7 @@ void remove_crowds(CocoFile& file) {
   keep(file.classes, 1);
   keep(file.areas, 1);
   if (!file.keypoint_begins.empty()) keep(file.keypoint_begins, 1);
+  keep(file.annotation_ids, 1);
   keep(file.segmentation_begins, 1);
   keep(file.segmentation_bytes, 1);
   std::erase_if(file.crowds, [](std::uint8_t crowd) { return crowd != 0; });

@@ -500,8 +500,9 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     if (!item_.category_id && item_.caption) return add_caption();
     if (!item_.category_id)
       fail(
-          fmt::format("{} has no category_id and no caption: this is perhaps a file of panoptic "
-                      "segmentation; give the one of instances, keypoints or captions",
+          fmt::format("{} has no category_id, and no caption that is a text: this is perhaps a "
+                      "file of panoptic segmentation; give the one of instances, keypoints or "
+                      "captions",
                       item_name()));
     require_one_kind(false);
     const auto [x, y, width, height] = item_.box;
@@ -639,6 +640,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     file.classes.resize(count);
     file.areas.resize(count);
     file.crowds.resize(count);
+    file.annotation_ids.resize(count);
     file.segmentation_begins.resize(count);
     file.segmentation_bytes.resize(count);
     file.segmentations_hash = segmentations_hash_;
@@ -651,6 +653,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
                                          object, "category", "categories"));
       file.areas[place] = areas_[object];
       file.crowds[place] = crowds_[object];
+      file.annotation_ids[place] = annotation_ids_[object];
       file.segmentation_begins[place] = segmentation_begins_[object];
       file.segmentation_bytes[place] = segmentation_bytes_[object];
     }

@@ -36,6 +36,7 @@ struct CocoFile {
   std::size_t keypoints = 0;
   std::vector<std::uint64_t> keypoint_begins;  // kNoKeypoints: zeros
   std::vector<float> keypoint_values;
+  std::vector<std::int64_t> annotation_ids;
   // Where the text of each object's segmentation lies in that of the file; of no bytes where it has none.
   std::vector<std::uint64_t> segmentation_begins;
   std::vector<std::uint32_t> segmentation_bytes;

@@ -46,6 +46,7 @@ void visit_columns(File& file, Visit&& visit) {
   visit(file.crowds);
   visit(file.keypoint_begins);
   visit(file.keypoint_values);
+  visit(file.annotation_ids);
   visit(file.segmentation_begins);
   visit(file.segmentation_bytes);
   visit(file.caption_ends);
