@@ -432,6 +432,7 @@ class MovedInstances::Rows {
       if (auto fits = check_mask_size(in.shape()[1], in.shape()[2], *movement_.window); !fits)
         return fault_of(options_.masks, fits.fault().reason);
     if (are_drawn) {
+      scratch_.segmentations.see(*movement_.window);
       FirstPixel first_pixel;
       const auto corners = scratch_.segmentations.corners();
       for (std::size_t i = 0; i + 1 < corners.size(); i += 2)
@@ -441,9 +442,7 @@ class MovedInstances::Rows {
     for (const std::size_t row : scratch_.kept) {
       const auto* const from = reinterpret_cast<const std::uint8_t*>(in.raw()) + row * of_one;
       if (are_drawn) {
-        if (auto drawn =
-                scratch_.segmentations.draw(row, *movement_.window, options_.normalized, out);
-            !drawn)
+        if (auto drawn = scratch_.segmentations.draw(row, options_.normalized, out); !drawn)
           return fault_of(options_.masks, drawn.fault().reason);
       } else if (movement_.window != nullptr) {
         crop_mask_of_bytes(from, *movement_.window, out);

@@ -20,6 +20,18 @@ namespace {
 
 constexpr std::size_t kShownOfSegmentation = 40;  // bytes in a message
 
+// For each pixel of a line, and its end, the first output that shows it or a later one.
+void first_outputs(const PillowLine& line, int extent, std::vector<int>& first) {
+  thread_local std::vector<int> pixels;
+  nearest_pixels(line, pixels);
+  first.resize(static_cast<std::size_t>(extent) + 1);
+  std::size_t output = 0;
+  for (std::size_t pixel = 0; pixel < first.size(); ++pixel) {
+    while (output < pixels.size() && std::cmp_less(pixels[output], pixel)) ++output;
+    first[pixel] = static_cast<int>(output);
+  }
+}
+
 }  // namespace
 
 // A parser of this form alone: the text of one image has hundreds of numbers, and no names but two.
@@ -264,12 +276,7 @@ Result<void> Segmentations::read(std::string_view text) {
 // takes over what the one above it has.
 class Segmentations::Drawing {
  public:
-  Drawing(const Window& window, Segmentations& scratch) : window_(window), scratch_(scratch) {
-    nearest_pixels(window.across, scratch.columns_);
-    nearest_pixels(window.down, scratch.rows_);
-    first_outputs(scratch.columns_, window.image.width, scratch.first_column_);
-    first_outputs(scratch.rows_, window.image.height, scratch.first_row_);
-  }
+  explicit Drawing(Segmentations& scratch) : window_(*scratch.window_), scratch_(scratch) {}
 
   // Onto zeros, [sample height, sample width].
   void begin(std::uint8_t* out) {
@@ -410,16 +417,6 @@ class Segmentations::Drawing {
     return first + std::ptrdiff_t{y} * window_.sample.width;
   }
 
-  // For each pixel of a line, and its end, the first output that shows it or a later one.
-  static void first_outputs(const std::vector<int>& pixels, int extent, std::vector<int>& first) {
-    first.resize(static_cast<std::size_t>(extent) + 1);
-    std::size_t output = 0;
-    for (std::size_t pixel = 0; pixel < first.size(); ++pixel) {
-      while (output < pixels.size() && std::cmp_less(pixels[output], pixel)) ++output;
-      first[pixel] = static_cast<int>(output);
-    }
-  }
-
   const Window& window_;
   Segmentations& scratch_;
   std::uint8_t* out_ = nullptr;
@@ -427,8 +424,14 @@ class Segmentations::Drawing {
   int left_ = 0, right_ = 0, top_ = 0, bottom_ = 0;
 };
 
-Result<void> Segmentations::draw(std::size_t number, const Window& window, bool normalized,
-                                 std::uint8_t* out) {
+void Segmentations::see(const Window& window) {
+  window_ = &window;
+  first_outputs(window.across, window.image.width, first_column_);
+  first_outputs(window.down, window.image.height, first_row_);
+}
+
+Result<void> Segmentations::draw(std::size_t number, bool normalized, std::uint8_t* out) {
+  const Window& window = *window_;
   const Shape& shape = shapes_[number];
   const auto refuse = [&](const std::string& what) {
     return Fault{.reason = fmt::format("the segmentation of instance {}: {}", number, what)};
@@ -436,10 +439,10 @@ Result<void> Segmentations::draw(std::size_t number, const Window& window, bool 
   const std::size_t pixels = static_cast<std::size_t>(window.sample.height) *
                              static_cast<std::size_t>(window.sample.width);
   std::fill_n(out, pixels, std::uint8_t{0});
+  Drawing drawing(*this);
   if (shape.has_runs) {
     if (auto fits = check_mask_size(shape.height, shape.width, window); !fits)
       return refuse(fits.fault().reason);
-    Drawing drawing(window, *this);
     drawing.begin(out);
     drawing.mark_runs(runs_.data() + shape.begin, shape.end - shape.begin);
     drawing.finish();
@@ -447,7 +450,6 @@ Result<void> Segmentations::draw(std::size_t number, const Window& window, bool 
   }
   const double across = normalized ? window.image.width : 1;
   const double down = normalized ? window.image.height : 1;
-  Drawing drawing(window, *this);
   for (std::size_t polygon = shape.begin; polygon < shape.end; ++polygon) {
     const std::size_t begin = polygon == 0 ? 0 : ends_[polygon - 1];
     const double* const points = points_.data() + begin;

@@ -22,7 +22,7 @@ inline constexpr std::string_view kInPixels =
 /// polygons, [x1, y1, x2, y2, x3, y3, ...] in pixels, or runs, {"size": [height, width], "counts": [...]}, of which the
 /// counts may be compressed to a text.
 ///
-/// Usage   read, then draw
+/// Usage   read, see, then draw
 /// Threads one caller at a time; keeps scratch memory between calls: of several polygons at most a sample's mask
 /// Source  pixels of polygons and runs are those of pycocotools' annToMask (cocoapi, common/maskApi.c), before they are
 ///         cropped and resized as Pillow's NEAREST does it
@@ -35,12 +35,13 @@ class Segmentations {
   /// x and y of the corners of all polygons, as they were read.
   [[nodiscard]] std::span<const double> corners() const noexcept { return points_; }
 
-  /// Writes what a window shows of one of them, [sample height, sample width], as 1 where the instance is and 0 elsewhere.
+  /// Gets ready to draw what this window shows. It is not copied: it has to live as long as is drawn.
+  void see(const Window& window);
+  /// Writes what that shows of one of them, [sample height, sample width], as 1 where the instance is and 0 elsewhere.
   /// `normalized`: points are fractions of the image's width and height.
   ///
   /// Errors  Fault  runs of another size than the image; normalized points that are in pixels
-  [[nodiscard]] Result<void> draw(std::size_t number, const Window& window, bool normalized,
-                                  std::uint8_t* out);
+  [[nodiscard]] Result<void> draw(std::size_t number, bool normalized, std::uint8_t* out);
 
  private:
   class Reader;
@@ -60,8 +61,9 @@ class Segmentations {
   std::vector<double> points_;     // x, y
   std::vector<std::uint32_t>
       runs_;  // pixels without and with the instance, in turn, column by column
-  // Of the last drawing: which pixel of the image each column and row shows, and the other way round.
-  std::vector<int> columns_, rows_, first_column_, first_row_;
+  const Window* window_ = nullptr;
+  // For each column and row of the image, and their ends, the first one of the place that shows it or a later one.
+  std::vector<int> first_column_, first_row_;
   std::vector<std::uint8_t> another_;  // one polygon of several
 };
 

@@ -42,10 +42,11 @@ void check_segmentations(std::string_view text) {
       .place = {0, 0, kWidth, kHeight},
       .across = {.first = 0, .count = kWidth, .total = kWidth, .from = 0, .outputs = kWidth},
       .down = {.first = 0, .count = kHeight, .total = kHeight, .from = 0, .outputs = kHeight}};
+  segmentations.see(window);
   for (std::size_t i = 0; i < segmentations.count(); ++i)
     for (const bool normalized : {false, true}) {
       std::vector<std::uint8_t> mask(std::size_t{kHeight} * kWidth, 7);
-      if (segmentations.draw(i, window, normalized, mask.data()))
+      if (segmentations.draw(i, normalized, mask.data()))
         require(std::ranges::all_of(mask, [](std::uint8_t value) { return value <= 1; }));
     }
 }

@@ -16,8 +16,8 @@
 #include <penstock/plan/dataset.hpp>
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/transform/chain.hpp"
 #include "tests/jpeg/images.hpp"
+#include "tests/transform/chain_run.hpp"
 
 namespace penstock::of_copy_paste {
 namespace {
@@ -105,41 +105,24 @@ Made run(const DecodeImageOptions& options, const Given& own, const Given* other
   }
   const std::vector<std::int64_t> partners{partner};
   if (other != nullptr) record.push_back(source::values(partners));
-  const transform::TransformChain chain(
+  const test::ChainRun chain(
       specs(other == nullptr ? 0 : 1),
       {decode_image(options), pad({.field = "boxes",
                                    .to = kMost,
                                    .lengths = "count",
                                    .also = {"keypoints", "labels", "masks"}})},
-      7, 0, 0);
-  std::vector<std::vector<std::byte>> places;
-  std::vector<TensorView> out;
-  for (const FieldSpec& field : chain.fields()) {
-    places.emplace_back(field.bytes(), std::byte{0xA5});
-    out.emplace_back(places.back().data(), field.dtype, field.shape);
-  }
+      record, number);
   Made made;
-  if (auto done = chain.apply(record, {.number = number}, out); !done) {
-    made.fault = done.fault().reason;
-    return made;
-  }
-  const auto view = [&](const std::string& name) {
-    const auto found = std::ranges::find(chain.fields(), name, &FieldSpec::name);
-    return out[static_cast<std::size_t>(found - chain.fields().begin())];
-  };
-  const auto count = static_cast<std::size_t>(*view("count").data<std::int64_t>());
-  const auto values = [&]<class T>(T, const std::string& name, std::size_t of_one) {
-    const T* const first = view(name).data<T>();
-    return std::vector<T>(first, first + count * of_one);
-  };
-  made.image.assign(view("image").data<std::uint8_t>(),
-                    view("image").data<std::uint8_t>() + view("image").byte_size());
-  made.boxes = values(float{}, "boxes", 4);
-  made.keypoints = values(float{}, "keypoints", 6);
-  made.labels = values(std::int64_t{}, "labels", 1);
-  const std::size_t pixels = view("masks").byte_size() / kMost;
+  made.fault = chain.fault();
+  if (!made.fault.empty()) return made;
+  const std::size_t count = chain.count("count");
+  made.image = chain.all<std::uint8_t>("image");
+  made.boxes = chain.values<float>("boxes", 4 * count);
+  made.keypoints = chain.values<float>("keypoints", 6 * count);
+  made.labels = chain.values<std::int64_t>("labels", count);
+  const std::size_t pixels = chain.view("masks").byte_size() / kMost;
   for (std::size_t row = 0; row < count; ++row) {
-    const auto* const mask = view("masks").data<std::uint8_t>() + row * pixels;
+    const auto* const mask = chain.view("masks").data<std::uint8_t>() + row * pixels;
     made.masks.emplace_back(mask, mask + pixels);
   }
   return made;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -27,8 +26,8 @@
 #include <penstock/transform/augment_image.hpp>
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/transform/chain.hpp"
 #include "tests/jpeg/images.hpp"
+#include "tests/transform/chain_run.hpp"
 
 namespace penstock::of_instances {
 namespace {
@@ -69,13 +68,6 @@ ConstTensorView view_of(const std::vector<T>& numbers, const Shape& shape) {
   return source::values(numbers, shape);
 }
 
-template <class T>
-std::vector<T> numbers_in(const std::vector<std::byte>& bytes, std::size_t count) {
-  std::vector<T> numbers(count);
-  if (count != 0) std::memcpy(numbers.data(), bytes.data(), count * sizeof(T));
-  return numbers;
-}
-
 /// Runs the transforms on an image that is decoded or, with `bytes`, encoded.
 Made run(std::vector<TransformPtr> transforms, const Given& given, std::uint64_t number = 0,
          const Bytes* bytes = nullptr) {
@@ -98,31 +90,15 @@ Made run(std::vector<TransformPtr> transforms, const Given& given, std::uint64_t
                        : ConstTensorView{bytes->data(), DType::u8, {std::ssize(*bytes)}},
       view_of(given.boxes, {rows, 4}), view_of(given.keypoints, {instances, points, 3}),
       view_of(given.labels, {std::ssize(given.labels)})};
-  const transform::TransformChain chain(fields, std::move(transforms), 7, 0, 0);
-  std::vector<std::vector<std::byte>> places;
-  std::vector<TensorView> out;
-  for (const FieldSpec& field : chain.fields()) {
-    places.emplace_back(field.bytes(), std::byte{0xA5});
-    out.emplace_back(places.back().data(), field.dtype, field.shape);
-  }
+  const test::ChainRun chain(fields, std::move(transforms), record, number);
   Made made;
-  if (auto done = chain.apply(record, {.number = number}, out); !done) {
-    made.fault = done.fault().reason;
-    return made;
-  }
-  const auto find = [&](const std::string& name) {
-    const auto found = std::ranges::find(chain.fields(), name, &FieldSpec::name);
-    return static_cast<std::size_t>(found - chain.fields().begin());
-  };
-  const auto count = [&](const std::string& name) {
-    return static_cast<std::size_t>(
-        numbers_in<std::int64_t>(places[find("number_of_" + name)], 1).front());
-  };
-  made.image = numbers_in<std::uint8_t>(places[find("image")], places[find("image")].size());
-  made.boxes = numbers_in<float>(places[find("boxes")], 4 * count("boxes"));
-  made.keypoints = numbers_in<float>(places[find("keypoints")],
-                                     3 * static_cast<std::size_t>(points) * count("keypoints"));
-  made.labels = numbers_in<std::int64_t>(places[find("labels")], count("labels"));
+  made.fault = chain.fault();
+  if (!made.fault.empty()) return made;
+  made.image = chain.all<std::uint8_t>("image");
+  made.boxes = chain.values<float>("boxes", 4 * chain.count("number_of_boxes"));
+  made.keypoints = chain.values<float>(
+      "keypoints", 3 * static_cast<std::size_t>(points) * chain.count("number_of_keypoints"));
+  made.labels = chain.values<std::int64_t>("labels", chain.count("number_of_labels"));
   return made;
 }
 

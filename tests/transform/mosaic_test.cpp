@@ -21,6 +21,7 @@
 
 #include "src/transform/chain.hpp"
 #include "tests/jpeg/images.hpp"
+#include "tests/transform/chain_run.hpp"
 
 namespace penstock::of_mosaics {
 namespace {
@@ -100,35 +101,20 @@ Made run(const DecodeImageOptions& options, const std::vector<Given>& images, st
     record.push_back(source::values(one.labels, {std::ssize(one.labels)}));
   }
   record.push_back(source::values(partners));
-  const transform::TransformChain chain(
+  const test::ChainRun chain(
       specs(partners.size()),
       {decode_image(options),
        pad({.field = "boxes", .to = kMost, .lengths = "count", .also = {"labels"}})},
-      7, 0, 0);
-  std::vector<std::vector<std::byte>> places;
-  std::vector<TensorView> out;
-  for (const FieldSpec& field : chain.fields()) {
-    places.emplace_back(field.bytes(), std::byte{0xA5});
-    out.emplace_back(places.back().data(), field.dtype, field.shape);
-  }
+      record, number);
   Made made;
-  if (auto done = chain.apply(record, {.number = number}, out); !done) {
-    made.fault = done.fault().reason;
-    made.bad_partner = done.fault().partner;
-    return made;
-  }
-  const auto view = [&](const std::string& name) {
-    const auto found = std::ranges::find(chain.fields(), name, &FieldSpec::name);
-    return out[static_cast<std::size_t>(found - chain.fields().begin())];
-  };
-  const auto count = static_cast<std::size_t>(*view("count").data<std::int64_t>());
-  const auto* const image = view("image").data<std::uint8_t>();
-  made.image.assign(image, image + std::ptrdiff_t{3} * kHeight * kWidth);
-  made.boxes.assign(view("boxes").data<float>(), view("boxes").data<float>() + 4 * count);
-  made.labels.assign(view("labels").data<std::int64_t>(),
-                     view("labels").data<std::int64_t>() + count);
-  made.partners.assign(view("partners").data<std::int64_t>(),
-                       view("partners").data<std::int64_t>() + partners.size());
+  made.fault = chain.fault();
+  made.bad_partner = chain.bad_partner();
+  if (!made.fault.empty()) return made;
+  const std::size_t count = chain.count("count");
+  made.image = chain.all<std::uint8_t>("image");
+  made.boxes = chain.values<float>("boxes", 4 * count);
+  made.labels = chain.values<std::int64_t>("labels", count);
+  made.partners = chain.all<std::int64_t>("partners");
   return made;
 }
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -24,8 +23,8 @@
 #include <penstock/transform/augment_image.hpp>
 #include <penstock/transform/decode_image.hpp>
 
-#include "src/transform/chain.hpp"
 #include "tests/jpeg/images.hpp"
+#include "tests/transform/chain_run.hpp"
 
 namespace penstock::of_segmentations {
 namespace {
@@ -74,28 +73,16 @@ Made run(std::vector<TransformPtr> transforms, const ConstTensorView& masks, std
       source::values(image.data, {kHeight, kWidth, 3}),
       source::values(boxes == nullptr ? whole : *boxes, {count, 4}),
       source::values(labels, {count}), masks};
-  const transform::TransformChain chain(fields, std::move(transforms), 7, 0, 0);
-  std::vector<std::vector<std::byte>> places;
-  std::vector<TensorView> out;
-  for (const FieldSpec& field : chain.fields()) {
-    places.emplace_back(field.bytes(), std::byte{0xA5});
-    out.emplace_back(places.back().data(), field.dtype, field.shape);
-  }
+  const test::ChainRun chain(fields, std::move(transforms), record, number);
   Made made;
-  if (auto done = chain.apply(record, {.number = number}, out); !done) {
-    made.fault = done.fault().reason;
-    return made;
-  }
-  const auto view = [&](const std::string& name) {
-    const auto found = std::ranges::find(chain.fields(), name, &FieldSpec::name);
-    return out[static_cast<std::size_t>(found - chain.fields().begin())];
-  };
-  const auto rows = static_cast<std::size_t>(*view("count").data<std::int64_t>());
-  const std::size_t pixels = view("masks").byte_size() / kMost;
+  made.fault = chain.fault();
+  if (!made.fault.empty()) return made;
+  const std::size_t rows = chain.count("count");
+  made.labels = chain.values<std::int64_t>("labels", rows);
+  const std::size_t pixels = chain.view("masks").byte_size() / kMost;
   for (std::size_t row = 0; row < rows; ++row) {
-    const auto* const mask = view("masks").data<std::uint8_t>() + row * pixels;
+    const auto* const mask = chain.view("masks").data<std::uint8_t>() + row * pixels;
     made.masks.emplace_back(mask, mask + pixels);
-    made.labels.push_back(view("labels").data<std::int64_t>()[row]);
   }
   return made;
 }
@@ -376,23 +363,16 @@ TEST(Segmentations, MoveWithTheAugmentationsOfTheirImage) {
     const std::array<ConstTensorView, 3> record{source::values(image.data, {kHeight, kWidth, 3}),
                                                 source::values(first, {kHeight, kWidth}),
                                                 source::values(second, {kHeight, kWidth})};
-    const transform::TransformChain chain(
+    const test::ChainRun chain(
         fields,
         {crop_image({.crop = resize_to({kHeight, kWidth}), .masks = {"one", "other"}}),
          augment_image({.operations = operations, .masks = {"one", "other"}, .mask_fill = 0})},
-        7, 0, 0);
-    std::vector<std::vector<std::byte>> places;
-    std::vector<TensorView> out;
-    for (const FieldSpec& field : chain.fields()) {
-      places.emplace_back(field.bytes());
-      out.emplace_back(places.back().data(), field.dtype, field.shape);
-    }
-    ASSERT_TRUE(chain.apply(record, {.number = number}, out));
+        record, number);
+    ASSERT_EQ(chain.fault(), "");
+    const std::array expected{chain.all<std::uint8_t>("one"), chain.all<std::uint8_t>("other")};
     for (std::size_t i = 0; i < of_instances.masks.size(); ++i) {
-      const auto* const expected =
-          out[static_cast<std::size_t>(of_instances.labels[i]) - 9].data<std::uint8_t>();
       ASSERT_EQ(shown(of_instances.masks[i]),
-                shown(Mask(expected, expected + std::ptrdiff_t{kHeight} * kWidth)))
+                shown(expected[static_cast<std::size_t>(of_instances.labels[i]) - 10]))
           << number;
       with_pixels += std::ranges::count(of_instances.masks[i], 1) > 0 ? 1 : 0;
     }

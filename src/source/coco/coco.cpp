@@ -53,15 +53,45 @@ struct SegmentationTexts {
 };
 
 /// What an annotation file says of its images, whose files another source reads.
-class CocoRows final : public Source {
+class OfCocoImages : public Source {
+ public:
+  OfCocoImages(std::string path, CocoFile file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::uint64_t size() const noexcept override { return file_.image_ids.size(); }
+  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
+  std::string location(std::uint64_t number) const override {
+    return fmt::format("{}, image {}", path_, file_.image_ids[number]);
+  }
+  RecordName name(std::uint64_t number) const override {
+    return {.key = fmt::format("image {}", file_.image_ids[number]), .file = path_};
+  }
+  std::uint64_t files() const noexcept override { return 1; }
+  std::uint64_t file_of(std::uint64_t) const noexcept override { return 0; }
+  [[nodiscard]] bool is_random() const noexcept override { return false; }
+  std::string fingerprint() const override { return fingerprint_; }
+
+ protected:
+  void set_image_id(Record& record, std::size_t field, std::uint64_t number) const {
+    if (!record.is_wanted(field)) return;
+    record[field] = source::value(file_.image_ids[number]);
+    record.add_bytes_read(sizeof(std::int64_t));
+  }
+
+  std::string path_;
+  CocoFile file_;
+  std::vector<FieldSpec> fields_;
+  std::string fingerprint_;
+};
+
+/// Of a file of instances.
+class CocoRows final : public OfCocoImages {
  public:
   // Behind them the keypoints and the segmentations, where there are any.
   enum Field : std::size_t { kBoxes, kLabels, kAreas, kCrowds, kImageId, kOthers };
 
   CocoRows(std::string path, CocoFile file, SegmentationTexts segmentations,
            const CocoOptions& options)
-      : path_(std::move(path)),
-        file_(std::move(file)),
+      : OfCocoImages(std::move(path), std::move(file)),
         segmentations_(std::move(segmentations)),
         image_(options.field) {
     fields_ = {{"boxes", DType::f32, {kDynamic, 4}},
@@ -84,9 +114,6 @@ class CocoRows final : public Source {
                                hash_text(content()));
   }
 
-  std::uint64_t size() const noexcept override { return file_.image_ids.size(); }
-  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
-
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(fields_.size());
     const auto fault =
@@ -99,26 +126,13 @@ class CocoRows final : public Source {
     source::set_rows(record, kLabels, file_.classes, begin, count, DType::i64);
     source::set_rows(record, kAreas, file_.areas, begin, count, DType::f32);
     source::set_rows(record, kCrowds, file_.crowds, begin, count, DType::boolean);
-    if (record.is_wanted(kImageId)) {
-      record[kImageId] = source::value(file_.image_ids[number]);
-      record.add_bytes_read(sizeof(std::int64_t));
-    }
+    set_image_id(record, kImageId, number);
     if (file_.keypoints > 0 && record.is_wanted(kOthers))
       if (auto set = set_keypoints(record, begin, count); !set) return set;
     if (masks_ == 0 || !record.is_wanted(masks_)) return {};
     return set_masks(record, number);
   }
 
-  std::string location(std::uint64_t number) const override {
-    return fmt::format("{}, image {}", path_, file_.image_ids[number]);
-  }
-  RecordName name(std::uint64_t number) const override {
-    return {.key = fmt::format("image {}", file_.image_ids[number]), .file = path_};
-  }
-  std::uint64_t files() const noexcept override { return 1; }
-  std::uint64_t file_of(std::uint64_t) const noexcept override { return 0; }
-  [[nodiscard]] bool is_random() const noexcept override { return false; }
-  std::string fingerprint() const override { return fingerprint_; }
   std::span<const std::string> class_names() const noexcept override { return class_names_; }
   std::vector<ImageFields> image_fields() const override {
     ImageFields all{.image = image_, .fields = {}, .boxes = fields_[kBoxes].name};
@@ -223,20 +237,17 @@ class CocoRows final : public Source {
     return {};
   }
 
-  std::string path_;
-  CocoFile file_;
   SegmentationTexts segmentations_;
   std::size_t masks_ = 0;  // their field; 0: there is none
   std::string image_;      // the field of the image, which another source has
-  std::vector<FieldSpec> fields_;
   std::vector<std::string> class_names_;
-  std::string fingerprint_;
 };
 
-/// The captions of a file's images, whose files another source reads.
-class CaptionRows final : public Source {
+/// Of a file of captions.
+class CaptionRows final : public OfCocoImages {
  public:
-  CaptionRows(std::string path, CocoFile file) : path_(std::move(path)), file_(std::move(file)) {
+  CaptionRows(std::string path, CocoFile file) : OfCocoImages(std::move(path), std::move(file)) {
+    fields_ = {{"captions", DType::u8, {kDynamic}}, {"image_id", DType::i64, {}}};
     std::string content = file_.captions;
     for (const std::string_view column :
          {source::text_of_column(file_.image_ids), source::text_of_column(file_.begins),
@@ -246,11 +257,9 @@ class CaptionRows final : public Source {
                                file_.caption_ends.size(), hash_text(content));
   }
 
-  std::uint64_t size() const noexcept override { return file_.image_ids.size(); }
-  std::span<const FieldSpec> fields() const noexcept override { return fields_; }
   Result<void> read(std::uint64_t number, Record& record) const override {
     record.reset(fields_.size());
-    if (record.is_wanted(1)) record[1] = source::value(file_.image_ids[number]);
+    set_image_id(record, 1, number);
     if (!record.is_wanted(0)) return {};
     nlohmann::json captions = nlohmann::json::array();
     for (std::uint64_t i = file_.begins[number]; i < file_.begins[number + 1]; ++i) {
@@ -265,22 +274,6 @@ class CaptionRows final : public Source {
     record.add_bytes_read(text.size());
     return {};
   }
-  std::string location(std::uint64_t number) const override {
-    return fmt::format("{}, image {}", path_, file_.image_ids[number]);
-  }
-  RecordName name(std::uint64_t number) const override {
-    return {.key = fmt::format("image {}", file_.image_ids[number]), .file = path_};
-  }
-  std::uint64_t files() const noexcept override { return 1; }
-  std::uint64_t file_of(std::uint64_t) const noexcept override { return 0; }
-  [[nodiscard]] bool is_random() const noexcept override { return false; }
-  std::string fingerprint() const override { return fingerprint_; }
-
- private:
-  std::string path_;
-  CocoFile file_;
-  std::vector<FieldSpec> fields_{{"captions", DType::u8, {kDynamic}}, {"image_id", DType::i64, {}}};
-  std::string fingerprint_;
 };
 
 // Leaves crowds out.
