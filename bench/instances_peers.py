@@ -1,11 +1,12 @@
 """Boxes and keypoints beside torchvision v2's, moved by the same parameters, as a markdown table.
 
 Usage: python bench/instances_peers.py [--images 200] [--crops 20000] [--seed 1]
-       pip install penstock torch torchvision numpy
+       pip install penstock torch torchvision albumentations numpy
 
 Of images of random sizes with 20 boxes and 20 keypoints each: the largest difference of a coordinate, in pixels, and how many
 were compared. Where a crop draws its place, torchvision gets the one that was drawn (the field `geometry`). Boxes that torchvision
-leaves below a pixel are compared by their absence. Then how large the parts are that SSD's crop draws, and how many boxes they have.
+leaves below a pixel are compared by their absence. Then how large the parts are that SSD's crop draws, and how many boxes they have; and those of the crop that keeps all
+boxes, beside Albumentations'.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import platform
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import albumentations
 import numpy as np
 import torch
 import torchvision
@@ -74,6 +76,9 @@ def cases() -> Iterator[tuple[str, list[Any], Move]]:
     yield "random_crop", [ps.random_crop(224)], cropped((224, 224))
     yield "random_resized_crop", [ps.random_resized_crop((224, 288))], cropped((224, 288))
     yield "random_iou_crop", [ps.random_iou_crop((224, 288))], cropped((224, 288))
+    yield "box_safe_crop", [ps.box_safe_crop((224, 288))], cropped((224, 288))
+    shortest = ps.resize_shortest(400, sides=(300, 300), longest=400)
+    yield "resize_shortest", [shortest], lambda one, _: F.resize(one, [300], max_size=400)
     yield "flip", [pa.flip(1)], lambda one, _: F.horizontal_flip(one)
     yield "vertical_flip", [pa.vertical_flip(1)], lambda one, _: F.vertical_flip(one)
     for degrees in (7, 30, 90, 200):
@@ -164,6 +169,23 @@ def draws_of_iou_crops(zoom_out: float, images: int, seed: int) -> tuple[np.ndar
     return np.array(ours, float), np.array(theirs, float)
 
 
+def draws_of_safe_crops(erosion: float, images: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of each crop, ours and Albumentations': left, top, width and height as fractions of the image's. [images,4]."""
+    plan = ps.Dataset(OneItem(images), fields={"image": ("u8", (320, 400, 3)), "boxes": ("f32", (None, 4))}).seed(seed)
+    crop = ps.crop_image(crop=ps.box_safe_crop((320, 400), erosion=erosion), geometry="at", instances=ps.Instances("boxes"))
+    loader = plan.map(crop).map(ps.pad("boxes", to=3)).batch(1).loader()
+    ours = [np.asarray(step["at"])[0, :4] for step in loader]
+    theirs = []
+    crops = albumentations.RandomSizedBBoxSafeCrop(320, 400, erosion_rate=erosion, p=1)
+    crops.set_random_seed(seed)
+    boxes = OneItem.BOXES / [400, 320, 400, 320]
+    for _ in range(images):
+        left, top, right, bottom = crops.get_params_dependent_on_data({"shape": (320, 400, 3)}, {"bboxes": boxes})["crop_coords"]
+        theirs.append([left, top, right - left, bottom - top])
+    sides = np.array([400, 320, 400, 320])
+    return np.array(ours) / sides, np.array(theirs) / sides
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=200)
@@ -184,6 +206,14 @@ def main() -> None:
             error = drawn.std(0) / len(drawn) ** 0.5
             cells = " | ".join(f"{mean:.4f} ± {one:.4f}" for mean, one in zip(drawn.mean(0), error))
             print(f"| {name}, zoom_out={zoom_out:g} | {cells} |")
+    print(f"\nThe same beside Albumentations {albumentations.__version__}\n")
+    print("| box_safe_crop | Left | Top | Width | Height |")
+    print("|---|---|---|---|---|")
+    for erosion in (0.0, 0.3, 1.0):
+        for name, drawn in zip(("ours", "Albumentations'"), draws_of_safe_crops(erosion, options.crops, options.seed)):
+            error = drawn.std(0) / len(drawn) ** 0.5
+            cells = " | ".join(f"{mean:.4f} ± {one:.4f}" for mean, one in zip(drawn.mean(0), error))
+            print(f"| {name}, erosion={erosion:g} | {cells} |")
 
 
 if __name__ == "__main__":

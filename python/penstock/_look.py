@@ -69,6 +69,7 @@ def show(
     most: int = 64,
     columns: int = 8,
     boxes: str | None = None,
+    corners: str | None = None,
     keypoints: str | None = None,
     masks: str | None = None,
     labels: str | None = None,
@@ -78,11 +79,13 @@ def show(
     of u16 divided by 257, or of floats, each image of which is stretched from its smallest to its largest value. Below each image
     stand the sample's number, its label, and the name of its record; rows that are masked or padding are marked.
 
-    Boxes, keypoints and masks are drawn on the field "image", or on the first field of single images. They are fields' names:
+    Boxes, turned boxes, keypoints and masks are drawn on the field "image", or on the first field of single images. They are fields' names:
 
     `most`         rows that are shown, the first ones
     `columns`      images in a line
     `boxes`        floats [B,n,4], left, top, right and bottom in pixels; those without area are not drawn. By default "boxes"
+    `corners`      floats [B,n,4,2], x and y of the corners of boxes that are turned, which are drawn in place of the boxes. By default
+                   "corners"
     `keypoints`    floats [B,n,k,3], x, y and visibility, of which 0 is not drawn. By default "keypoints"
     `masks`        integers [B,H,W] of the image's size, of which 255 and negative ones are transparent, or u8 or bool [B,n,H,W], one for
                    each box. By default "mask" or "masks"
@@ -94,7 +97,7 @@ def show(
     """
     from penstock import _sheet
 
-    given = {"boxes": boxes, "keypoints": keypoints, "masks": masks, "labels": labels}
+    given = {"boxes": boxes, "corners": corners, "keypoints": keypoints, "masks": masks, "labels": labels}
     return ContactSheet(_sheet.read_sheet(step, most, columns, given, class_names))
 
 

@@ -43,7 +43,7 @@ STYLE = """
 .penstock-sheet .pictures{display:flex;gap:2px;align-items:flex-start}
 .penstock-sheet svg{display:block;min-width:0;height:auto;background:#eee}
 .penstock-sheet svg.small{image-rendering:pixelated}
-.penstock-sheet rect{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
+.penstock-sheet rect,.penstock-sheet polygon{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
 .penstock-sheet circle{stroke:#000;stroke-width:1;vector-effect:non-scaling-stroke}
 .penstock-sheet text{font-family:system-ui,sans-serif;fill:#fff;stroke:#000;stroke-width:.2em;paint-order:stroke}
 .penstock-sheet figcaption{color:#222;overflow-wrap:anywhere}
@@ -59,7 +59,8 @@ class Picture:
     field: str
     pixels: Array  # u8 [H,W,C]
     mask: Array | None = None  # integers [H,W]
-    boxes: list[tuple[float, float, float, float, int, str]] = dataclasses.field(default_factory=list)  # corners, class or place, text
+    boxes: list[tuple[float, float, float, float, int, str]] = dataclasses.field(default_factory=list)  # sides, class or place, text
+    turned: list[tuple[list[tuple[float, float]], int, str]] = dataclasses.field(default_factory=list)  # corners, the same
     points: list[tuple[float, float, int]] = dataclasses.field(default_factory=list)  # x, y, and which of its kind
 
 
@@ -88,6 +89,7 @@ class _Overlays:
 
     target: str | None
     boxes: str | None
+    corners: str | None
     keypoints: str | None
     masks: str | None
     labels: list[str]
@@ -100,7 +102,7 @@ def read_sheet(
     given: dict[str, str | None],
     class_names: Sequence[str] | None,
 ) -> Sheet:
-    """Copies what is shown; `given` has the fields' names of boxes, keypoints, masks and labels, or None for the default."""
+    """Copies what is shown; `given` has the fields' names of boxes, corners, keypoints, masks and labels, or None for the default."""
     batch, faults = _part_of(step)
     for option, value in (("most", most), ("columns", columns)):
         if value < 1:
@@ -108,7 +110,7 @@ def read_sheet(
     notes: list[str] = []
     images, overlays = _choose_fields(batch, given, notes)
     rows = min(most, batch.size)
-    drawn = [name for name in (overlays.boxes, overlays.keypoints, *overlays.labels) if name]
+    drawn = [name for name in (overlays.boxes, overlays.corners, overlays.keypoints, *overlays.labels) if name]
     values = {name: _host_rows(batch[name], rows) for name in drawn}
     beside = _labels_of_boxes(values, overlays)
     if overlays.masks is not None:
@@ -180,11 +182,12 @@ def _choose_fields(batch: DeviceBatch, given: dict[str, str | None], notes: list
         return found
 
     boxes = find("boxes", ["boxes"], lambda t: t.dtype in FLOATS and t.ndim == 3 and t.shape[2] == 4, "floats [B,n,4]")
+    corners = find("corners", ["corners"], lambda t: t.dtype in FLOATS and t.ndim == 4 and t.shape[2:] == (4, 2), "floats [B,n,4,2]")
     keypoints = find("keypoints", ["keypoints"], lambda t: t.dtype in FLOATS and t.ndim == 4 and t.shape[3] == 3, "floats [B,n,k,3]")
     labels = find("labels", ["label", "labels"], lambda t: t.dtype in INTEGERS and t.ndim in (1, 2), "integers [B] or [B,n]")
     named = given.get("masks") or "masks"
     are_of_instances = named in batch and _may_be_of_instances(batch[named])
-    no_images = [*keypoints, *([named] if are_of_instances else [])]
+    no_images = [*corners, *keypoints, *([named] if are_of_instances else [])]
     axes = {name: _axis_of_channels(tensor) for name, tensor in batch.items() if name not in no_images}
     images = {name: axis for name, axis in axes.items() if axis is not None}
     if not images:
@@ -200,13 +203,13 @@ def _choose_fields(batch: DeviceBatch, given: dict[str, str | None], notes: list
         return fits and size in (None, tensor.shape[-2:])
 
     masks = find("masks", ["mask", "masks"], is_mask, wanted)
-    if target is None and (boxes or keypoints or masks):
-        why = f"{', '.join([*boxes, *keypoints, *masks])}: they are drawn on single images, and all fields have views"
-        if any(given.get(option) is not None for option in ("boxes", "keypoints", "masks")):
+    if target is None and (boxes or corners or keypoints or masks):
+        why = f"{', '.join([*boxes, *corners, *keypoints, *masks])}: they are drawn on single images, and all fields have views"
+        if any(given.get(option) is not None for option in ("boxes", "corners", "keypoints", "masks")):
             raise ValueError(f"show: {why}")
         notes.append(f"Not drawn are {why}.")
-        boxes, keypoints, masks = [], [], []
-    return images, _Overlays(target, _first(boxes), _first(keypoints), _first(masks), labels)
+        boxes, corners, keypoints, masks = [], [], [], []
+    return images, _Overlays(target, _first(boxes), _first(corners), _first(keypoints), _first(masks), labels)
 
 
 def _may_be_of_instances(tensor: Tensor) -> bool:
@@ -271,19 +274,28 @@ def _side_by_side(image: Array) -> Array:
 
 def _labels_of_boxes(values: dict[str, Array], overlays: _Overlays) -> str | None:
     """The field that has a label for each box."""
-    if overlays.boxes is None:
+    places = overlays.boxes or overlays.corners
+    if places is None:
         return None
-    wanted = values[overlays.boxes].shape[:2]
+    wanted = values[places].shape[:2]
     return _first([name for name in overlays.labels if values[name].shape == wanted])
 
 
 def _add_overlays(picture: Picture, row: int, values: dict[str, Array], overlays: _Overlays, class_names: Sequence[str] | None) -> None:
     labels = _labels_of_boxes(values, overlays)
-    if overlays.boxes is not None:
+
+    def number_and_text(place: int) -> tuple[int, str]:
+        number = int(values[labels][row, place]) if labels else place
+        return number, _class_text(number, class_names) if labels else ""
+
+    if overlays.corners is not None:
+        for place, points in enumerate(values[overlays.corners][row].tolist()):
+            if any(point != points[0] for point in points) and all(math.isfinite(number) for point in points for number in point):
+                picture.turned.append(([(x, y) for x, y in points], *number_and_text(place)))
+    elif overlays.boxes is not None:
         for place, (x0, y0, x1, y1) in enumerate(values[overlays.boxes][row].tolist()):
             if x1 > x0 and y1 > y0 and all(map(math.isfinite, (x0, y0, x1, y1))):
-                number = int(values[labels][row, place]) if labels else place
-                picture.boxes.append((x0, y0, x1, y1, number, _class_text(number, class_names) if labels else ""))
+                picture.boxes.append((x0, y0, x1, y1, *number_and_text(place)))
     if overlays.keypoints is not None:
         for points in values[overlays.keypoints][row].tolist():
             for kind, (x, y, visibility) in enumerate(points):
@@ -408,11 +420,18 @@ def _picture_html(picture: Picture) -> str:
     if picture.mask is not None:
         parts.append(_image_html(_mask_colours(picture.mask)))
     font = max(width, height) / 16
+
+    def write(text: str, x: float, y: float) -> None:
+        if text:
+            below = max(y - font / 4, font)  # the text's base line; inside the box where there is no room above it
+            parts.append(f'<text x="{max(x, 0) + font / 4:g}" y="{below:g}" font-size="{font:g}">{_escaped(text)}</text>')
+
     for x0, y0, x1, y1, number, text in picture.boxes:
         parts.append(f'<rect x="{x0:g}" y="{y0:g}" width="{x1 - x0:g}" height="{y1 - y0:g}" stroke="rgb{_colour(number)}"/>')
-        if text:
-            below = max(y0 - font / 4, font)  # the text's base line; inside the box where there is no room above it
-            parts.append(f'<text x="{max(x0, 0) + font / 4:g}" y="{below:g}" font-size="{font:g}">{_escaped(text)}</text>')
+        write(text, x0, y0)
+    for corners, number, text in picture.turned:
+        parts.append(f'<polygon points="{" ".join(f"{x:g},{y:g}" for x, y in corners)}" stroke="rgb{_colour(number)}"/>')
+        write(text, *min(corners, key=lambda corner: corner[1]))
     for x, y, kind in picture.points:
         parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="{max(width, height) / 80:g}" fill="rgb{_colour(kind)}"/>')
     small = ' class="small"' if max(width, height) <= 96 else ""
@@ -450,7 +469,7 @@ def _joined(images: list[Array], gap: int) -> Array:
 
 
 def _drawn(picture: Picture) -> Array:
-    """RGB, with the mask, the boxes and the points."""
+    """RGB, with the mask, the boxes, also turned ones, and the points."""
     canvas = picture.pixels.repeat(3 // picture.pixels.shape[2], axis=2)
     if picture.mask is not None:
         colours = _mask_colours(picture.mask).astype(numpy.uint16)
@@ -468,7 +487,28 @@ def _drawn(picture: Picture) -> Array:
         fill(left, bottom - thick, right, bottom, colour)
         fill(left, top, left + thick, bottom, colour)
         fill(right - thick, top, right, bottom, colour)
+    for corners, number, _text in picture.turned:
+        for begin, end in zip(corners, corners[1:] + corners[:1]):
+            for left, top in _pixels_of_line(begin, end, (canvas.shape[1], canvas.shape[0])):
+                fill(left, top, left + thick, top + thick, _colour(number))
     for x, y, kind in picture.points:
         for reach, colour in ((thick + 1, (0, 0, 0)), (thick, _colour(kind))):  # with a black edge
             fill(round(x) - reach, round(y) - reach, round(x) + reach + 1, round(y) + reach + 1, colour)
     return canvas
+
+
+def _pixels_of_line(begin: tuple[float, float], end: tuple[float, float], size: tuple[int, int]) -> list[tuple[int, int]]:
+    """Those from `begin` to `end` that lie in an image of this width and height (Liang and Barsky's clipping)."""
+    first, last = 0.0, 1.0
+    steps = tuple(there - here for here, there in zip(begin, end))
+    for here, step, side in zip(begin, steps, size):
+        if step == 0:
+            if not 0 <= here <= side:
+                return []
+            continue
+        enters, leaves = sorted((-here / step, (side - here) / step))
+        first, last = max(first, enters), min(last, leaves)
+    if first > last:
+        return []
+    count = math.ceil((last - first) * max(map(abs, steps))) + 1
+    return [(round(begin[0] + at * steps[0]), round(begin[1] + at * steps[1])) for at in numpy.linspace(first, last, count).tolist()]

@@ -36,6 +36,7 @@ from penstock._penstock import (
     random_crop,
     random_iou_crop,
     random_resized_crop,
+    resize_shortest,
     resize_to,
     scale_jitter,
 )
@@ -43,7 +44,7 @@ from penstock._penstock import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from penstock._penstock import Augmentation, Dataset, JpegIndex
+    from penstock._penstock import Augmentation, Crop, Dataset, JpegIndex
 
 __all__ = [
     "IMAGENET_MEAN",
@@ -58,6 +59,8 @@ __all__ = [
     "simclr",
     "dino",
     "cifar_train",
+    "segmentation_train",
+    "segmentation_eval",
     "detection_train",
     "detection_eval",
     "yolo_train",
@@ -423,11 +426,75 @@ def cifar_train(
 
 
 @answering(OF_RECIPES)
+def segmentation_train(
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 480,
+    base: int = 520,
+    mask: str = "mask",
+    filter: Filter = "bilinear",
+    mean: float | Sequence[float] = IMAGENET_MEAN,
+    std: float | Sequence[float] = IMAGENET_STD,
+    dtype: str = "f32",
+    layout: Literal["nchw", "nhwc"] = "nchw",
+    tolerant: bool = False,
+    index: JpegIndex | None = None,
+) -> Dataset:
+    """
+    Images and the masks of their classes, in a random order; a last batch that is not full is left out.
+
+    The image's shorter side gets half to twice `base` pixels, of which a random part of size x size is shown, or a flipped one. Where
+    the image is smaller, the rest is the colour `mean`, and 255 in the mask.
+    `mask`: the field of the mask, which becomes i64 [size,size], as torch's losses take it: they leave out 255 by ignore_index=255.
+    The other options are those of imagenet_train.
+
+    Source  torchvision's references/segmentation, presets.py; there the rest of an image is black
+    """
+    _require_data("segmentation_train", data, "penstock.zip([images, masks])")
+    crop = resize_shortest(size, sides=(base // 2, base * 2), step=1, longest=0, fill=_levels(_three(mean)))
+    images = data.shuffle().map(
+        decode_image(crop=crop, flip=0.5, filter=filter, tolerant=tolerant, index=index, masks=mask, mask_dtype="i64")
+    )
+    return images.batch(batch, remainder="drop").transform_on_device(mean=mean, std=std, dtype=dtype, layout=layout)
+
+
+@answering(OF_RECIPES)
+def segmentation_eval(
+    data: Dataset,
+    batch: int,
+    *,
+    size: int = 1040,
+    base: int = 520,
+    mask: str = "mask",
+    filter: Filter = "bilinear",
+    mean: float | Sequence[float] = IMAGENET_MEAN,
+    std: float | Sequence[float] = IMAGENET_STD,
+    dtype: str = "f32",
+    layout: Literal["nchw", "nhwc"] = "nchw",
+    tolerant: bool = False,
+    index: JpegIndex | None = None,
+) -> Dataset:
+    """
+    Each whole image with its mask, in their order.
+
+    The shorter side has `base` pixels, or fewer where the longer one would have more than `size`; it lies in the upper left corner of
+    size x size pixels, and the rest of the mask is 255. The other options are those of segmentation_train.
+
+    Source  torchvision's references/segmentation, presets.py, where each batch is one image
+    """
+    _require_data("segmentation_eval", data, "penstock.zip([images, masks])")
+    crop = resize_shortest(size, sides=(base, base), step=1, longest=size, fill=_levels(_three(mean)))
+    images = data.map(decode_image(crop=crop, filter=filter, tolerant=tolerant, index=index, masks=mask, mask_dtype="i64"))
+    return images.batch(batch).transform_on_device(mean=mean, std=std, dtype=dtype, layout=layout)
+
+
+@answering(OF_RECIPES)
 def detection_train(
     data: Dataset,
     batch: int,
     *,
-    preset: Literal["lsj", "ssd", "ssdlite"] = "lsj",
+    preset: Literal["hflip", "multiscale", "detr", "lsj", "ssd", "ssdlite"] = "lsj",
     size: int | None = None,
     boxes: int = 100,
     instances: Instances | None = None,
@@ -442,24 +509,32 @@ def detection_train(
     """
     Images with the boxes of their instances, such as coco's, in a random order; a last batch that is not full is left out.
 
-    `preset`: "lsj", large-scale jitter (size 1024); "ssd", zooms out, SSD's crop and colours (300); "ssdlite", SSD's crop (320); all
-    with a flip. The colours are changed in a fixed order, contrast first, and the channels are not exchanged.
+    `preset`, all with a flip: "hflip", the shorter side at 800 pixels and the longer one at 1333 at most (size 1333); "multiscale", the
+    shorter side at 480 to 800; "detr", the same, of half of the images of a random part; "lsj", large-scale jitter (1024); "ssd", zooms
+    out, SSD's crop and colours (300); "ssdlite", SSD's crop (320). Of the first three another `size` scales all of these numbers,
+    the image lies in the upper left corner, in grey. The colours of "ssd" are changed in a fixed order, contrast first, and the
+    channels are not exchanged.
     `boxes`: the most instances of an image, to which their fields are padded; the field count says how many there are.
-    `instances`: by default the fields boxes, keypoints, masks, labels, area, iscrowd, difficult and truncated that the data have, with middle for
-    SSD's crop. Give it for other names and formats, and for keypoints with left and right ones.
+    `instances`: by default the fields boxes, keypoints, masks, corners, labels, area, iscrowd, difficult and truncated that the data
+    have, with middle for SSD's crop, and with the flip_index of the source. Give it for other names and formats.
     `mean`, `std`: by default levels are from 0 to 1, since torchvision's detection models normalise by themselves.
     `dtype`, `layout`: as Dataset.transform_on_device has them. `filter`, `tolerant`, `index`: as decode_image takes them.
 
-    Source  torchvision's references/detection, presets.py; Ghiasi et al.: Simple Copy-Paste (CVPR 2021); Liu et al.: SSD (ECCV 2016)
+    Source  torchvision's references/detection, presets.py, and GeneralizedRCNNTransform; Carion et al.: DETR (ECCV 2020); Ghiasi et
+            al.: Simple Copy-Paste (CVPR 2021); Liu et al.: SSD (ECCV 2016)
     """
     _require_data("detection_train", data)
-    side = _side_of_preset("detection_train", preset, size, {"lsj": 1024, "ssd": 300, "ssdlite": 320})
+    sizes = {"hflip": 1333, "multiscale": 1333, "detr": 1333, "lsj": 1024, "ssd": 300, "ssdlite": 320}
+    side = _side_of_preset("detection_train", preset, size, sizes)
     fill = _levels(IMAGENET_MEAN)
+    is_ssd = preset in ("ssd", "ssdlite")
     if preset == "lsj":
         crop = scale_jitter(side, fill=fill)
-    else:
+    elif is_ssd:
         crop = random_iou_crop(side, fill=fill, zoom_out=0.5 if preset == "ssd" else 0.0)
-    moved = instances or _instances_of(data, middle=preset != "lsj")
+    else:
+        crop = _shortest_of_preset(preset, side)
+    moved = instances or _instances_of(data, middle=is_ssd)
     images = data.shuffle().map(decode_image(crop=crop, flip=0.5, filter=filter, tolerant=tolerant, index=index, instances=moved))
     if preset == "ssd":
         jitters = [pa.contrast((0.5, 1.5)), pa.brightness((0.875, 1.125)), pa.saturation((0.5, 1.5)), pa.hue((-0.05, 0.05))]
@@ -473,7 +548,7 @@ def detection_eval(
     data: Dataset,
     batch: int,
     *,
-    preset: Literal["lsj", "ssd", "ssdlite", "yolo"] = "lsj",
+    preset: Literal["hflip", "multiscale", "detr", "lsj", "ssd", "ssdlite", "yolo"] = "lsj",
     size: int | None = None,
     boxes: int = 100,
     instances: Instances | None = None,
@@ -488,8 +563,9 @@ def detection_eval(
     """
     Each whole image, with its instances, in their order.
 
-    `preset`: "lsj", as large as it fits, in the upper left corner (size 1024); "ssd" (300) and "ssdlite" (320), stretched; "yolo", as
-    large as it fits, in the middle, in grey (640).
+    `preset`: "hflip", "multiscale" and "detr", the shorter side at 800 pixels and the longer one at 1333 at most (size 1333), in the upper
+    left corner; "lsj", as large as it fits, in the upper left corner (size 1024); "ssd" (300) and "ssdlite" (320), stretched; "yolo",
+    as large as it fits, in the middle, in grey (640).
 
     The field geometry, i32 [8], says where the image was: x and y of a box in pixels of the file are x * geometry[2] / size + geometry[0]
     and y * geometry[3] / size + geometry[1]. The other options are those of detection_train.
@@ -497,9 +573,12 @@ def detection_eval(
     Source  torchvision's references/detection; Ultralytics' LetterBox
     """
     _require_data("detection_eval", data)
-    side = _side_of_preset("detection_eval", preset, size, {"lsj": 1024, "ssd": 300, "ssdlite": 320, "yolo": 640})
+    sizes = {"hflip": 1333, "multiscale": 1333, "detr": 1333, "lsj": 1024, "ssd": 300, "ssdlite": 320, "yolo": 640}
+    side = _side_of_preset("detection_eval", preset, size, sizes)
     if preset == "yolo":
         crop = letterbox(side, fill=114)
+    elif preset in ("hflip", "multiscale", "detr"):
+        crop = _shortest_of_preset("hflip", side)
     else:
         crop = scale_jitter(side, scale=1, fill=_levels(IMAGENET_MEAN)) if preset == "lsj" else resize_to(side)
     moved = instances or _instances_of(data)
@@ -538,13 +617,16 @@ def yolo_train(
     out. The data are a source, and of operations only those that choose among its records, such as split, and seed. They are shuffled
     here; put repeat behind: yolo_train(data.seed(7), 16).repeat(100).
 
-    `mosaics`: how many of the samples are mosaics; the others are one image, in grey. From `until_epoch` on none is a mosaic:
-    Epochs are those that repeat counts, from 0: Ultralytics' close_mosaic=10 is until_epoch=90 of repeat(100). `mixup`: how many of the mosaics are mixed with a second one.
-    `scale`, `translate`: as mosaic takes them; (0.5, 1.5) is Ultralytics' scale=0.5. `hsv`: hue, saturation and value, as augment.hsv_jitter takes them.
+    `mosaics`: how many of the samples are mosaics; the others are one image, in grey. From `until_epoch` on none is a mosaic: epochs
+    are those that repeat counts, from 0, so Ultralytics' close_mosaic=10 is until_epoch=90 of repeat(100). `mixup`: how many of the
+    mosaics are mixed with a second one.
+    `scale`, `translate`: as mosaic takes them; (0.5, 1.5) is Ultralytics' scale=0.5. `hsv`: hue, saturation and value, as
+    augment.hsv_jitter takes them.
     `boxes`: the most instances of a sample, to which their fields are padded; the field count says how many there are, and a sample
-    with more is a fault. `instances`: by default the fields boxes, keypoints, masks, labels, area, iscrowd, difficult and truncated that
-    the data have, in the format of their source, and as in Ultralytics without those of which less than 2 pixels or a tenth is left. Give
-    it for other names, and for keypoints with left and right ones, which need flip_index, or flip=0.
+    with more is a fault. `instances`: by default the fields boxes, keypoints, masks, corners, labels, area, iscrowd, difficult and
+    truncated that the data have, in the format of their source, and as in Ultralytics without those of which less than 2 pixels or a
+    tenth is left. Give it for other names, and for keypoints of which the source does not say what is left and right: they need
+    flip_index, or flip=0.
     `mean`, `std`: by default levels are from 0 to 1. `dtype`, `layout`: as Dataset.transform_on_device has them. `filter`, `scaled`,
     `tolerant`, `index`: as decode_image takes them.
 
@@ -553,7 +635,7 @@ def yolo_train(
     """
     _require_data("yolo_train", data)
     moved = instances or _instances_of(data, min_size=2.0, min_visible=0.1)
-    if instances is None and moved.keypoints and flip > 0:
+    if instances is None and moved.keypoints and not moved.flip_index and flip > 0:
         raise ValueError(
             f"yolo_train: flip={flip} mirrors the keypoints, and which of them are left and right is not known: pass "
             "instances=Instances('boxes', keypoints='keypoints', fields=['labels'], flip_index=[...]), as flip_idx of a data.yaml, or flip=0"
@@ -583,9 +665,9 @@ def yolo_train(
 # ---- parts of several ----
 
 
-def _require_data(recipe: str, data: object) -> None:
+def _require_data(recipe: str, data: object, example: str = "penstock.yolo('data.yaml')") -> None:
     if not hasattr(data, "fields") or not hasattr(data, "partners"):
-        raise TypeError(f"{recipe}: data are a Dataset, such as penstock.yolo('data.yaml'), found {data!r}")
+        raise TypeError(f"{recipe}: data are a Dataset, such as {example}, found {data!r}")
 
 
 def _side_of_preset(recipe: str, preset: str, size: int | None, sizes: dict[str, int]) -> int:
@@ -594,17 +676,50 @@ def _side_of_preset(recipe: str, preset: str, size: int | None, sizes: dict[str,
     return sizes[preset] if size is None else size
 
 
+def _shortest_of_preset(preset: str, size: int) -> Crop:
+    """The numbers of torchvision and DETR are for 1333 pixels."""
+
+    def scaled(pixels: int) -> int:
+        return max(round(pixels * size / 1333), 1)
+
+    return resize_shortest(
+        size,
+        sides=(scaled(800 if preset == "hflip" else 480), scaled(800)),
+        step=scaled(32),
+        longest=size,
+        fill=_levels(IMAGENET_MEAN),
+        cut=0.5 if preset == "detr" else 0.0,
+        cut_sides=(scaled(400), scaled(600)),
+        cut_step=scaled(100),
+        cut_size=(scaled(384), scaled(600)),
+    )
+
+
+def _three(mean: float | Sequence[float]) -> Sequence[float]:
+    return mean if isinstance(mean, Sequence) else [mean] * 3
+
+
 def _instances_of(data: Dataset, **limits: Any) -> Instances:
     """Those of the fields that coco, yolo and voc have, in the form that the source gives them in."""
     names = [field.name for field in data.fields]
     keypoints = "keypoints" if "keypoints" in names else ""
     fields = [name for name in ("labels", "area", "iscrowd", "difficult", "truncated") if name in names]
-    form, normalized, masks = cast(Any, data)._form_of_boxes
-    return Instances("boxes", keypoints=keypoints, masks=masks, fields=fields, format=form, normalized=normalized, **limits)
+    form, normalized, masks, flip_index = cast(Any, data)._form_of_boxes
+    return Instances(
+        "boxes",
+        keypoints=keypoints,
+        masks=masks,
+        corners="corners" if "corners" in names else "",
+        fields=fields,
+        format=form,
+        normalized=normalized,
+        flip_index=flip_index if keypoints else [],
+        **limits,
+    )
 
 
 def _padded(images: Dataset, moved: Instances, boxes: int) -> Dataset:
-    also = [*(name for name in (moved.keypoints, moved.masks) if name), *moved.fields]
+    also = [*(name for name in (moved.keypoints, moved.masks, moved.corners) if name), *moved.fields]
     return images.map(pad(moved.boxes, to=boxes, lengths="count", also=also))
 
 

@@ -407,14 +407,14 @@ Errors  TypeError  the plan is endless, or reads a stream)")
       .def_prop_ro("samples", &Dataset::samples, docs::dataset_samples)
       .def_prop_ro("is_stream", &Dataset::is_stream, docs::dataset_is_stream)
       .def_prop_ro(
-          "_form_of_boxes",  // their format, whether they are normalized, the field of their masks
+          "_form_of_boxes",  // their format, whether they are normalized, the field of their masks, the flip_index
           [](const Dataset& self) {
             ImageFields found;
             for (const ImageFields& fields : self.image_fields())
               if (fields.boxes == "boxes") found = fields;
             return nb::make_tuple(
                 EnumNames<BoxFormat>::kNames[static_cast<std::size_t>(found.format)].second,
-                found.normalized, found.masks);
+                found.normalized, found.masks, found.flip_index);
           })
       .def_prop_ro("batch_size", &Dataset::batch_size, docs::dataset_batch_size)
       .def_prop_ro(

@@ -210,7 +210,7 @@ def test_what_a_plan_is():
         len(ps.generator({"x": ("f32", ())}, []))
 
 
-CROP_NAMES = ["random_resized_crop", "center_crop", "five_crops", "ten_crops", "resize_to", "letterbox", "cover_crop", "random_crop", "scale_jitter", "random_iou_crop", "mosaic", "copy_paste"]
+CROP_NAMES = ["random_resized_crop", "center_crop", "five_crops", "ten_crops", "resize_to", "letterbox", "cover_crop", "random_crop", "scale_jitter", "random_iou_crop", "mosaic", "copy_paste", "resize_shortest", "box_safe_crop"]
 TRANSFORMS = ["decode_image", "decode_views", "crop_image", "augment_image", "pad"]
 OPERATIONS = [name for name in ps.augment.__all__ if name != "Augmentation"]
 PLAN = ["blocks", "pack", "partners", "seed", "shuffle", "repeat", "repeat_each", "take", "skip", "shard", "select", "where", "sample", "batch", "prefetch_to_devices"]

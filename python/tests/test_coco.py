@@ -234,7 +234,7 @@ def boxes_around_the_images(folder: Path) -> dict[int, list[dict[str, Any]]]:
     return annotations
 
 
-@pytest.mark.parametrize("preset", ["lsj", "ssd", "ssdlite"])
+@pytest.mark.parametrize("preset", ["hflip", "multiscale", "detr", "lsj", "ssd", "ssdlite"])
 def test_recipes_of_detection_move_the_boxes(tmp_path: Path, preset: Any) -> None:
     annotations = boxes_around_the_images(tmp_path)
     data = opened(tmp_path, category_ids=True).seed(5)
@@ -256,7 +256,7 @@ def test_recipes_of_detection_move_the_boxes(tmp_path: Path, preset: Any) -> Non
             outside[int(np.floor(top)) : int(np.ceil(bottom)), int(np.floor(left)) : int(np.ceil(right))] = False
             filled += int(outside.sum())
             assert np.abs(images[row].transpose(1, 2, 0)[outside] - fill).max(initial=0) < 1e-6
-    assert (filled > 0) == (preset == "lsj")
+    assert (filled > 0) == ("ssd" not in preset)
 
 
 def test_mosaics_have_the_boxes_of_their_images(tmp_path: Path) -> None:
@@ -286,8 +286,10 @@ def test_mosaics_have_the_boxes_of_their_images(tmp_path: Path) -> None:
             filled += int(outside.sum())
             assert np.abs(images[row].transpose(1, 2, 0)[outside] - np.float32(114 / 255)).max(initial=0) < 1e-6
     assert several > 5 and filled > 0
+    file = tmp_path / "annotations" / "instances.json"
+    file.write_text(file.read_text().replace("left_eye", "wing"))  # which is left and right is not known then
     with pytest.raises(ValueError, match=r"flip=0.5 mirrors the keypoints, .* flip_index=\[...\]"):
-        ps.recipes.yolo_train(data, 4)
+        ps.recipes.yolo_train(opened(tmp_path), 4)
 
 
 def test_mosaics_of_yolo_take_its_boxes(tmp_path: Path) -> None:
@@ -330,7 +332,7 @@ def test_a_damaged_image_is_the_file_of_the_faults_of_its_mosaics(tmp_path: Path
         assert sum("partner " in fault.reason for fault in faults) == len(faults) - 1
 
 
-@pytest.mark.parametrize("preset", ["lsj", "ssdlite", "yolo"])
+@pytest.mark.parametrize("preset", ["hflip", "lsj", "ssdlite", "yolo"])
 def test_boxes_of_an_evaluation_can_be_led_back(tmp_path: Path, preset: Any) -> None:
     annotations = boxes_around_the_images(tmp_path)
     plan = ps.recipes.detection_eval(opened(tmp_path), 5, preset=preset, size=48, boxes=MOST)
@@ -347,11 +349,38 @@ def test_boxes_of_an_evaluation_can_be_led_back(tmp_path: Path, preset: Any) -> 
     assert ids == sorted(annotations)
 
 
+@pytest.mark.parametrize("preset", ["hflip", "multiscale", "detr"])
+def test_presets_have_the_sizes_of_their_originals(tmp_path: Path, preset: Any) -> None:
+    boxes_around_the_images(tmp_path)
+    data = opened(tmp_path)
+    text = repr(ps.recipes.detection_train(data, 4, preset=preset))
+    fixed = "sides=(800.0, 800.0), " if preset == "hflip" else ""
+    cut = ", cut=0.5" if preset == "detr" else ""
+    assert f"crop=resize_shortest(size=1333, {fixed}fill=(124, 116, 104){cut}), flip=0.5" in text
+    text = repr(ps.recipes.detection_eval(data, 4, preset=preset))
+    assert "crop=resize_shortest(size=1333, sides=(800.0, 800.0), fill=(124, 116, 104))" in text and "flip=" not in text
+    # The image lies in the upper left corner, also where it is mirrored: models cut the rest off by its size.
+    for step in ps.recipes.detection_train(data, 1, preset=preset, size=100, boxes=MOST).loader(threads=1):
+        if int(np.asarray(step["count"])[0]) > 0:
+            assert np.asarray(step["boxes"])[0, 0, :2].tolist() == pytest.approx([0, 0], abs=1e-3)
+
+
+def test_recipes_exchange_the_keypoints_that_the_file_names_left_and_right(tmp_path: Path) -> None:
+    write(tmp_path)
+    data = opened(tmp_path)
+    for plan in (ps.recipes.detection_train(data, 4), ps.recipes.yolo_train(data, 4)):
+        assert "flip_index=[0, 2, 1]" in repr(plan)
+    things = ps.Instances("boxes", keypoints="keypoints", fields=["labels", "area", "iscrowd"])
+    with pytest.raises(ValueError, match=r"mirrors 'image', and the source says that its 'keypoints' have a left and a right.*\[0, 2, 1\]"):
+        data.map(ps.decode_image(crop=ps.letterbox(64), flip=0.5, instances=things))
+    assert "flip_index" not in repr(ps.recipes.detection_train(data.rename({"keypoints": ""}), 4))
+
+
 def test_a_recipe_of_detection_says_what_its_presets_are(tmp_path: Path) -> None:
     write(tmp_path)
-    with pytest.raises(ValueError, match="preset is one of lsj, ssd, ssdlite, found 'yolo'"):
+    with pytest.raises(ValueError, match="preset is one of hflip, multiscale, detr, lsj, ssd, ssdlite, found 'yolo'"):
         ps.recipes.detection_train(opened(tmp_path), 4, preset="yolo")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="preset is one of lsj, ssd, ssdlite, yolo, found 'fcos'"):
+    with pytest.raises(ValueError, match="preset is one of hflip, multiscale, detr, lsj, ssd, ssdlite, yolo, found 'fcos'"):
         ps.recipes.detection_eval(opened(tmp_path), 4, preset="fcos")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no field 'boxes'|'boxes'"):
         ps.recipes.detection_train(ps.synthetic_images(8), 4)
@@ -466,6 +495,9 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     assert np.asarray(step["count"]).tolist() == [2, 0, 0] and np.asarray(step["labels"])[0, :2].tolist() == [2, 0]
     partners = np.concatenate([np.array(mosaics["partners"]) for mosaics in names["mosaics"].loader()])
     assert partners.shape == (300, 3) and (partners[:270] >= 0).all() and (partners[270:] == -1).all()
+    (turned,) = names["turned"].loader()
+    assert np.asarray(turned["corners"]).shape == (3, 300, 4, 2)
+    assert sum(int(np.asarray(step["count"]).sum()) for step in names["safe"].loader()) == len(content["annotations"])
     (one,) = names["voc"].loader()
     left, top, right, bottom = np.asarray(one["boxes"])[0, 0]
     assert left + right == pytest.approx(640, abs=1) and max(right - left, bottom - top) == pytest.approx(640, abs=1e-3)

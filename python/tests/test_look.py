@@ -197,6 +197,36 @@ def test_boxes_and_points_have_their_places():
     assert not any("label" in text for text in page.texts("figcaption"))
 
 
+def test_turned_boxes_are_drawn_in_place_of_boxes(tmp_path):
+    Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    found = overlays()
+    del found["mask"], found["keypoints"]
+    corners = np.zeros((2, 3, 4, 2), np.float32)
+    corners[0, 0] = [[20, 5], [35, 20], [20, 35], [5, 20]]
+    corners[0, 1] = [[-1e6, 20.5], [1e6, 20.5], [1e6, 30], [-1e6, 30]]  # a perspective puts corners far outside
+    step = step_of({**found, "corners": corners})
+    page = page_of(step, class_names=["cat", "dog"])
+    assert not page.all("rect")
+    polygons = page.all("polygon")
+    assert [polygon["points"] for polygon in polygons] == ["20,5 35,20 20,35 5,20", "-1e+06,20.5 1e+06,20.5 1e+06,30 -1e+06,30"]
+    assert page.texts("text") == ["1 dog", "0 cat"]
+    assert polygons[0]["stroke"] != polygons[1]["stroke"]
+    sheet = ps.show(step)
+    sheet.save(tmp_path / "look.png")
+    image = np.asarray(Image.open(tmp_path / "look.png"))[8:48, 8:68]
+    drawn = (image != 100).any(axis=-1)
+    green = (image == [60, 180, 75]).all(axis=-1)  # class 1
+    assert green[5, 20] and green[12, 27] and green[28, 13] and not drawn[5, 5] and not drawn[10, 20]
+    assert drawn[30].all() and not drawn[39].any()
+    assert (drawn[20] | green[20]).all(), "a line across the whole image"
+    other = page_of(step_of({**found, "quads": corners}), corners="quads")
+    assert [polygon["points"] for polygon in other.all("polygon")] == [polygon["points"] for polygon in polygons]
+    # They are no images, whose channels these three instances might be.
+    assert len(page.all("svg")) == 2
+    with pytest.raises(ValueError, match=r"corners='boxes': expected floats \[B,n,4,2\]"):
+        ps.show(step, corners="boxes")
+
+
 def test_masks_lie_half_transparent_above_their_image():
     page = page_of(step_of(overlays()))
     image, first, _, second = page.images()

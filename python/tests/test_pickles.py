@@ -21,6 +21,8 @@ CROPS = [
     ps.cover_crop((8, 9), position="random"),
     ps.random_iou_crop(8, overlaps=[0.5, 1], zoom_out=0.5, fill=(1, 2, 3)),
     ps.mosaic((8, 9), scale=(0.4, 1.2), translate=0.2, fill=(1, 2, 3), mixup=0.25),
+    ps.resize_shortest((8, 9), sides=(4, 10), step=2, longest=20, fill=(1, 2, 3), cut=0.5, cut_sides=(4, 6), cut_step=1, cut_size=(3, 6)),
+    ps.box_safe_crop((8, 9), erosion=0.25),
     ps.copy_paste((8, 9), scale=(0.4, 1.2), fill=(1, 2, 3), share=0.25),
 ]
 

@@ -196,3 +196,54 @@ def test_timms_options_are_a_dict_of_three_channels(data):
         ps.recipes.timm_train(data, 8, "args.yaml")
     with pytest.raises(ValueError, match=r"input_size = \[1, 64, 64\]: the recipe is of 3 channels"):
         ps.recipes.timm_eval(data, 8, {"input_size": [1, 64, 64]})
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    """Images of 90 x 60 in one colour for each class of their masks: the left half is 1, the right half 2."""
+    Image = pytest.importorskip("PIL.Image")
+    folder = tmp_path_factory.mktemp("segmentation")
+    mask = np.ones((60, 90), np.uint8)
+    mask[:, 45:] = 2
+    for number in range(12):
+        for part, pixels in (("images", np.stack([mask * 100] * 3, axis=-1)), ("masks", mask)):
+            (folder / part).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(folder / part / f"{number}.png")
+    masks = ps.images(folder / "masks").rename({"image": "mask", "label": ""})
+    return ps.zip([ps.images(folder / "images").rename({"label": ""}), masks]).seed(5)
+
+
+@pytest.mark.parametrize("recipe, size, base", [("train", 48, 40), ("eval", 64, 40)])
+def test_segmentation_has_the_class_of_each_pixel(labelled, recipe, size, base):
+    plan = getattr(ps.recipes, f"segmentation_{recipe}")(labelled, 4, size=size, base=base)
+    assert evaluate(repr(plan)).to_json() == plan.to_json()
+    mean, std = np.array(ps.recipes.IMAGENET_MEAN), np.array(ps.recipes.IMAGENET_STD)
+    sides = set()
+    for step in plan.repeat(5).loader():
+        images, masks = np.asarray(step["image"]), np.asarray(step["mask"])
+        assert images.shape == (4, 3, size, size) and masks.shape == (4, size, size) and masks.dtype == np.int64
+        assert set(np.unique(masks)) <= {1, 2, 255}
+        for image, mask in zip(images, masks):
+            levels = (image.transpose(1, 2, 0) * std + mean) * 255
+            right = (np.abs(levels - mask[..., None] * 100) < 1).all(axis=-1)
+            assert (right | (mask == 255)).mean() > 0.9  # but at the edge between them
+            assert np.abs(image.transpose(1, 2, 0)[mask == 255]).max(initial=0) < 0.02, "beside the image is the mean"
+            inside = mask != 255
+            assert inside[0, 0], "the image is in the upper left corner"
+            sides.add((int(inside.any(axis=1).sum()), int(inside.any(axis=0).sum())))
+    if recipe == "eval":
+        assert sides == {(40, 60)} and plan.size == 3
+    else:
+        # The shorter side has 20 to 80 pixels.
+        assert min(sides)[0] in range(20, 30) and max(sides) == (48, 48) and len(sides) > 10
+
+
+def test_segmentation_has_the_sizes_of_torchvision(labelled):
+    train, test = repr(ps.recipes.segmentation_train(labelled, 4)), repr(ps.recipes.segmentation_eval(labelled, 4))
+    assert "resize_shortest(size=480, sides=(260.0, 1040.0), step=1, longest=0, fill=(124, 116, 104)), flip=0.5" in train
+    assert ".shuffle()" in train and "remainder='drop'" in train and "mask_dtype='i64'" in train
+    assert "resize_shortest(size=1040, sides=(520.0, 520.0), step=1, longest=1040" in test and "flip" not in test
+    with pytest.raises(TypeError, match=r"segmentation_train: data are a Dataset, such as penstock.zip\(\[images, masks\]\)"):
+        ps.recipes.segmentation_train("images", 4)
+    with pytest.raises(TypeError, match="segmentation_eval.. has no option 'sise': did you mean 'size'?"):
+        ps.recipes.segmentation_eval(labelled, 4, sise=3)

@@ -92,12 +92,14 @@ Augmentation augment::make_augmentation(AnyOperation operation) {
   made.moves =
       is_any_of<Flip, VerticalFlip, Rotate, Shear, Translate, Affine, Perspective,
                 TrivialAugmentWide, RandAugment, AutoAugment, AugMix, TimmRandAugment>(made.value);
+  made.mirrors = is_any_of<Flip, VerticalFlip>(made.value);
   made.mixes = std::holds_alternative<AugMix>(made.value);
   made.colored = std::visit(HasColor{}, made.value);
   made.counts = is_any_of<Contrast, Autocontrast, Equalize, ColorJitter, TrivialAugmentWide,
                           RandAugment, AutoAugment, AugMix, TimmRandAugment>(made.value);
   for (const Augmentation& part : parts_of(made.value)) {
     made.moves |= part.operation().moves;
+    made.mirrors |= part.operation().mirrors;
     made.mixes |= part.operation().mixes;
     made.counts |= part.operation().counts;
     made.colored |= part.operation().colored;

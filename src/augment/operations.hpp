@@ -298,6 +298,7 @@ struct Operation {
   int within = 1;        // this one, and all that are in it
   int most_steps = 0;    // that it draws
   bool moves = false;    // steps that move pixels may be among them
+  bool mirrors = false;  // so may flips
   bool mixes = false;    // so may mixtures
   bool counts = false;   // so may steps that something is counted for
   bool colored = false;  // a fill among them has several levels

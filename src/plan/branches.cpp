@@ -179,9 +179,12 @@ class FieldsOfImages {
       if (one.fields.image != takes.image) continue;
       require_all(caller, takes, one, present);
       require_form(caller, takes, one, present);
+      if (move.mirrors) require_flip_index(caller, takes, one, present);
     }
-    std::erase_if(all_, [&](const Belonging& one) { return one.fields.image == takes.image; });
     ImageFields moved = takes;
+    for (const Belonging& one : all_)
+      if (one.fields.image == takes.image) moved.flip_index = one.fields.flip_index;
+    std::erase_if(all_, [&](const Belonging& one) { return one.fields.image == takes.image; });
     moved.image = move.made;
     moved.format = BoxFormat::xyxy;
     moved.normalized = false;
@@ -201,6 +204,7 @@ class FieldsOfImages {
       if (one.fields.boxes == field) one.fields.boxes.clear();
       if (one.fields.keypoints == field) one.fields.keypoints.clear();
       if (one.fields.masks == field) one.fields.masks.clear();
+      if (one.fields.corners == field) one.fields.corners.clear();
     }
   }
 
@@ -266,11 +270,23 @@ class FieldsOfImages {
     require_role(are.boxes, takes.boxes, "boxes");
     require_role(are.keypoints, takes.keypoints, "keypoints");
     require_role(are.masks, takes.masks, "masks");
+    require_role(are.corners, takes.corners, "corners");
     if (has(present, are.boxes) &&
         (are.format != takes.format || are.normalized != takes.normalized))
       refuse(are.boxes);
-    for (const std::string& field : {are.keypoints, are.masks})
+    for (const std::string& field : {are.keypoints, are.masks, are.corners})
       if (has(present, field) && are.normalized != takes.normalized) refuse(field);
+  }
+
+  // Else a left hand would be called right.
+  static void require_flip_index(const std::string& caller, const ImageFields& takes,
+                                 const Belonging& one, std::span<const FieldSpec> present) {
+    const ImageFields& are = one.fields;
+    if (!has(present, are.keypoints) || are.flip_index.empty() || !takes.flip_index.empty()) return;
+    throw std::invalid_argument(fmt::format(
+        "{} mirrors '{}', and the source says that its '{}' have a left and a right: instances "
+        "needs flip_index = [{}], or each number in its place where they are to stay",
+        caller, takes.image, are.keypoints, fmt::join(are.flip_index, ", ")));
   }
 
   std::vector<Belonging> all_;

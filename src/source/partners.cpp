@@ -111,7 +111,8 @@ class Partners final : public Composite {
       for (ImageFields fields : own) {
         fields.image = partner_name(fields.image, k);
         for (std::string& field : fields.fields) field = partner_name(field, k);
-        for (std::string* const name : {&fields.boxes, &fields.keypoints, &fields.masks})
+        for (std::string* const name :
+             {&fields.boxes, &fields.keypoints, &fields.masks, &fields.corners})
           if (!name->empty()) *name = partner_name(*name, k);
         all.push_back(std::move(fields));
       }

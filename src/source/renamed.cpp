@@ -114,8 +114,10 @@ class Renamed final : public Composite {
                        .boxes = name_of(theirs.boxes),
                        .keypoints = name_of(theirs.keypoints),
                        .masks = name_of(theirs.masks),
+                       .corners = name_of(theirs.corners),
                        .format = theirs.format,
-                       .normalized = theirs.normalized};
+                       .normalized = theirs.normalized,
+                       .flip_index = theirs.flip_index};
       for (const std::string& field : theirs.fields)
         for (std::string& name : names_of(field)) ours.fields.push_back(std::move(name));
       for (std::string& image : names_of(theirs.image)) {

@@ -125,11 +125,14 @@ class AugmentImage final : public Transform {
   }
 
   [[nodiscard]] std::optional<ImageMove> image_move() const override {
-    const bool moves = std::ranges::any_of(options_.operations, [](const Augmentation& operation) {
-      return operation.operation().moves;
-    });
+    const auto& all = options_.operations;
+    const bool moves = std::ranges::any_of(
+        all, [](const Augmentation& operation) { return operation.operation().moves; });
+    const bool mirrors = std::ranges::any_of(
+        all, [](const Augmentation& operation) { return operation.operation().mirrors; });
     ImageMove move{.takes = {.image = options_.field, .fields = options_.masks},
-                   .made = options_.field};
+                   .made = options_.field,
+                   .mirrors = mirrors};
     instances_.describe(move.takes);
     const bool stay = move.takes.format == BoxFormat::xyxy && !move.takes.normalized;
     return moves || !stay ? move : ImageMove{};

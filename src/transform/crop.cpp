@@ -38,6 +38,23 @@ void check_range(const char* crop, const char* name, const Range& range, double 
                                             range.high));
 }
 
+void check_probability(const char* crop, const char* name, double value) {
+  if (!(value >= 0 && value <= 1))
+    throw std::invalid_argument(
+        fmt::format("{}: {} is a probability from 0 to 1, found {}", crop, name, value));
+}
+
+void check_pixels(const char* crop, const char* name, const Range& range) {
+  constexpr double kMostPixels = 1 << 20;
+  if (range.low >= 1 && range.low <= range.high && range.high <= kMostPixels &&
+      std::floor(range.low) == range.low && std::floor(range.high) == range.high)
+    return;
+  throw std::invalid_argument(
+      fmt::format("{}: {} are two numbers of pixels, such as [480, 800], "
+                  "found [{}, {}]",
+                  crop, name, range.low, range.high));
+}
+
 double round_half_up(double value) { return std::floor(value + 0.5); }
 
 // As Python's round().
@@ -83,7 +100,7 @@ Placement place(const Side& width, const Shown& across, const Side& height, cons
 }
 
 Placement fill_sample(const Region& region, ImageSize size) {
-  return {.region = region, .place = {0, 0, size.width, size.height}};
+  return {.region = region, .place = {0, 0, size.width, size.height}, .cut = region};
 }
 
 Region centered(double width, double height, double image_width, double image_height) {
@@ -221,6 +238,128 @@ Placement place_scale_jitter(const Range& range, const Side& width, const Side& 
   return place(width, shown(width), height, shown(height));
 }
 
+// An image's sides.
+struct Sides {
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+};
+
+// As torchvision's Resize(shorter, max_size=longest); 0: no limit.
+Sides resized_to(const Sides& sides, std::int64_t shorter, std::int64_t longest) {
+  const bool is_upright = sides.width <= sides.height;
+  const std::int64_t given = std::min(sides.width, sides.height);
+  std::int64_t longer =
+      std::max<std::int64_t>(shorter * (sides.width + sides.height - given) / given, 1);
+  if (longest > 0 && longer > longest) {
+    shorter = std::max<std::int64_t>(longest * shorter / longer, 1);
+    longer = longest;
+  }
+  return is_upright ? Sides{shorter, longer} : Sides{longer, shorter};
+}
+
+// One of low, low + step and so on.
+std::int64_t draw_pixels(const Range& range, int step, Random& random) {
+  const auto low = static_cast<std::int64_t>(range.low);
+  const std::int64_t steps = (static_cast<std::int64_t>(range.high) - low) / step;
+  return low +
+         step * static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(steps) + 1));
+}
+
+// What is cut out of an image: its sides in pixels of the image that was resized for it, and where it lies in the image.
+struct Cut {
+  Sides part;
+  Region region;
+};
+
+Cut draw_cut(const ResizeShortestOptions& options, const Sides& image, Random& random) {
+  const Sides whole =
+      resized_to(image, draw_pixels(options.cut_sides, options.cut_step, random), 0);
+  const auto length = [&](std::int64_t side) {
+    const Range& sizes = options.cut_size;
+    const double most = std::min(sizes.high, static_cast<double>(side));
+    return draw_pixels({std::min(sizes.low, most), most}, 1, random);
+  };
+  Cut cut;
+  cut.part.width = length(whole.width);
+  cut.part.height = length(whole.height);
+  // In whole pixels of the image.
+  const auto fit = [&](std::int64_t part, std::int64_t resized, std::int64_t side, double& from,
+                       double& extent) {
+    const double scale = static_cast<double>(side) / static_cast<double>(resized);
+    const auto spare = static_cast<std::uint64_t>(resized - part);
+    from = std::min(round_half_up(static_cast<double>(random.below(spare + 1)) * scale),
+                    static_cast<double>(side - 1));
+    extent = std::clamp(round_half_up(static_cast<double>(part) * scale), 1.0,
+                        static_cast<double>(side) - from);
+  };
+  fit(cut.part.height, whole.height, image.height, cut.region.y, cut.region.height);
+  fit(cut.part.width, whole.width, image.width, cut.region.x, cut.region.width);
+  return cut;
+}
+
+Placement place_resize_shortest(const ResizeShortestOptions& options, const Side& width,
+                                const Side& height, Random& random) {
+  const Sides image{width.image, height.image};
+  Cut cut{.part = image,
+          .region = {0, 0, static_cast<double>(width.image), static_cast<double>(height.image)}};
+  if (options.cut > 0 && random.uniform() < options.cut) cut = draw_cut(options, image, random);
+  const Sides resized =
+      resized_to(cut.part, draw_pixels(options.sides, options.step, random), options.longest);
+  const auto shown = [&](std::int64_t pixels, const Side& side) -> Shown {
+    const std::int64_t spare = std::max<std::int64_t>(pixels - side.sample, 0);
+    return {.resized = pixels,
+            .at = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(spare) + 1))};
+  };
+  const Shown down = shown(resized.height, height);
+  const Shown across = shown(resized.width, width);
+  Placement placement = place({static_cast<int>(cut.region.width), width.sample}, across,
+                              {static_cast<int>(cut.region.height), height.sample}, down);
+  placement.region.x += cut.region.x;
+  placement.region.y += cut.region.y;
+  placement.cut = cut.region;
+  return placement;
+}
+
+// Part of one direction of an image.
+struct Span {
+  double begin = 0;
+  double end = 0;
+};
+
+// Around `kept`, which is part of an image's side.
+Span draw_around(const Span& kept, double side, Random& random) {
+  const double begin = std::floor(kept.begin * random.uniform());
+  const double end = std::ceil(kept.end + (side - kept.end) * random.uniform());
+  return {begin, std::max(end, begin + 1)};
+}
+
+Region draw_safe_part(double erosion, const Side& width, const Side& height,
+                      std::span<const Region> boxes, Random& random) {
+  const double across = width.image;
+  const double down = height.image;
+  if (boxes.empty() || erosion >= 1) {
+    const double part = random.uniform(1 - erosion, 1);
+    const double rows = std::max(std::floor(down * part + 0.5), 1.0);
+    const double columns = std::max(std::floor(rows * across / down + 0.5), 1.0);
+    const double y = std::floor((down - rows + 1) * random.uniform());
+    const double x = std::floor((across - columns + 1) * random.uniform());
+    return {.x = x, .y = y, .width = columns, .height = rows};
+  }
+  Span columns{across, 0};
+  Span rows{down, 0};
+  for (const Region& box : boxes) {
+    columns = {std::min(columns.begin, box.x), std::max(columns.end, box.x + box.width)};
+    rows = {std::min(rows.begin, box.y), std::max(rows.end, box.y + box.height)};
+  }
+  for (Span* const span : {&columns, &rows}) {
+    const double margin = (span->end - span->begin) * erosion / 2;
+    *span = {span->begin + margin, span->end - margin};
+  }
+  const Span x = draw_around(columns, across, random);
+  const Span y = draw_around(rows, down, random);
+  return {.x = x.begin, .y = y.begin, .width = x.end - x.begin, .height = y.end - y.begin};
+}
+
 // The sample shows all of `frame`, which lies on the plane of the image and has a part of it at least.
 Placement place_frame(const Region& frame, const Side& width, const Side& height) {
   Placement placement;
@@ -237,6 +376,7 @@ Placement place_frame(const Region& frame, const Side& width, const Side& height
       placement.place.width);
   fit(height, frame.y, frame.height, placement.region.y, placement.region.height, placement.place.y,
       placement.place.height);
+  placement.cut = placement.region;
   return placement;
 }
 
@@ -381,11 +521,32 @@ struct CheckCrop {
     check_range(crop.kName, "scale", crop.options.scale, 1e9);
     check_fill_color(crop);
   }
+  void operator()(const transform::ResizeShortest& crop) const {
+    const ResizeShortestOptions& options = crop.options;
+    for (const auto& [name, range] :
+         {std::pair("sides", options.sides), std::pair("cut_sides", options.cut_sides),
+          std::pair("cut_size", options.cut_size)})
+      check_pixels(crop.kName, name, range);
+    for (const auto& [name, step] :
+         {std::pair("step", options.step), std::pair("cut_step", options.cut_step)})
+      if (step < 1)
+        throw std::invalid_argument(
+            fmt::format("{}: {} is 1 pixel or more, found {}", crop.kName, name, step));
+    if (options.longest < 0)
+      throw std::invalid_argument(
+          fmt::format("{}: longest is a number of pixels, or 0 for any, found {}", crop.kName,
+                      options.longest));
+    check_probability(crop.kName, "cut", options.cut);
+    check_fill_color(crop);
+  }
+  void operator()(const transform::BoxSafeCrop& crop) const {
+    if (!(crop.options.erosion >= 0 && crop.options.erosion <= 1))
+      throw std::invalid_argument(fmt::format("{}: erosion is a fraction from 0 to 1, found {}",
+                                              crop.kName, crop.options.erosion));
+  }
   void operator()(const transform::CopyPaste& crop) const {
     check_range(crop.kName, "scale", crop.options.scale, 1e9);
-    if (!(crop.options.share >= 0 && crop.options.share <= 1))
-      throw std::invalid_argument(fmt::format("{}: share is a probability from 0 to 1, found {}",
-                                              crop.kName, crop.options.share));
+    check_probability(crop.kName, "share", crop.options.share);
     check_fill_color(crop);
   }
   void operator()(const transform::Mosaic& crop) const {
@@ -394,9 +555,7 @@ struct CheckCrop {
       throw std::invalid_argument(
           fmt::format("{}: translate is a fraction of the sample's size from 0 to 1, found {}",
                       crop.kName, crop.options.translate));
-    if (!(crop.options.mixup >= 0 && crop.options.mixup <= 1))
-      throw std::invalid_argument(fmt::format("{}: mixup is a probability from 0 to 1, found {}",
-                                              crop.kName, crop.options.mixup));
+    check_probability(crop.kName, "mixup", crop.options.mixup);
     check_fill_color(crop);
   }
   void operator()(const transform::RandomIouCrop& crop) const {
@@ -414,8 +573,7 @@ struct CheckCrop {
     if (options.zoom.low < 1)
       refuse(fmt::format("the canvas of zoom is no smaller than the image: 1 at least, found {}",
                          options.zoom.low));
-    if (!(options.zoom_out >= 0 && options.zoom_out <= 1))
-      refuse(fmt::format("zoom_out is a probability from 0 to 1, found {}", options.zoom_out));
+    check_probability(crop.kName, "zoom_out", options.zoom_out);
     check_fill_color(crop);
   }
 
@@ -453,8 +611,9 @@ struct PlaceCrop {
     return place_five_crops(crop.options.resize, width, height, part);
   }
   Result<Placement> operator()(const transform::ResizeTo& crop) const {
-    return fill_sample({0, 0, static_cast<double>(width.image), static_cast<double>(height.image)},
-                       crop.size);
+    return Placement{
+        .region = {0, 0, static_cast<double>(width.image), static_cast<double>(height.image)},
+        .place = {0, 0, crop.size.width, crop.size.height}};
   }
   Result<Placement> operator()(const transform::Letterbox&) const {
     const double scale = largest_fit(width, height);
@@ -471,6 +630,13 @@ struct PlaceCrop {
   }
   Result<Placement> operator()(const transform::CopyPaste& crop) const {
     return place_scale_jitter(crop.options.scale, width, height, random);
+  }
+  Result<Placement> operator()(const transform::ResizeShortest& crop) const {
+    return place_resize_shortest(crop.options, width, height, random);
+  }
+  Result<Placement> operator()(const transform::BoxSafeCrop& crop) const {
+    return fill_sample(draw_safe_part(crop.options.erosion, width, height, boxes, random),
+                       crop.size);
   }
   Result<Placement> operator()(const transform::RandomIouCrop& crop) const {
     const Region canvas = draw_canvas(crop.options, width.image, height.image, random);
@@ -536,11 +702,11 @@ bool transform::is_random(const Crop& crop) noexcept {
       crop.kind()->value);
 }
 
-bool transform::is_cut_out(const Crop& crop) noexcept {
+bool transform::is_in_corner(const Crop& crop) noexcept {
   if (crop.is_empty()) return false;
   return std::visit(
       [](const auto& kind) {
-        return requires { kind.kIsCutOut; };
+        return requires { kind.kIsInCorner; };
       },
       crop.kind()->value);
 }
@@ -641,6 +807,12 @@ Crop scale_jitter(ImageSize size, ScaleJitterOptions options) {
 }
 Crop random_iou_crop(ImageSize size, RandomIouCropOptions options) {
   return transform::make_crop(transform::RandomIouCrop{size, std::move(options)});
+}
+Crop resize_shortest(ImageSize size, ResizeShortestOptions options) {
+  return transform::make_crop(transform::ResizeShortest{size, options});
+}
+Crop box_safe_crop(ImageSize size, BoxSafeCropOptions options) {
+  return transform::make_crop(transform::BoxSafeCrop{size, options});
 }
 Crop copy_paste(ImageSize size, CopyPasteOptions options) {
   return transform::make_crop(transform::CopyPaste{size, options});

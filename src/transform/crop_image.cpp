@@ -118,7 +118,7 @@ class CropImage final : public Transform {
 
   [[nodiscard]] bool is_random() const noexcept override { return transform::is_random(view_); }
   [[nodiscard]] std::optional<ImageMove> image_move() const override {
-    return moved_.image_move(view_.field, view_.field);
+    return moved_.image_move(view_.field, view_.field, view_.flip > 0);
   }
   [[nodiscard]] Description description() const override { return description_; }
 

@@ -12,7 +12,6 @@ namespace penstock::transform {
 
 struct RandomResizedCrop {
   static constexpr const char* kName = "random_resized_crop";
-  static constexpr bool kIsCutOut = true;
   static constexpr bool is_random() noexcept { return true; }
   ImageSize size;
   RandomResizedCropOptions options;
@@ -70,9 +69,24 @@ struct ScaleJitter {
   ScaleJitterOptions options;
 };
 
+struct ResizeShortest {
+  static constexpr const char* kName = "resize_shortest";
+  static constexpr bool kIsInCorner = true;
+  static constexpr bool is_random() noexcept { return true; }
+  ImageSize size;
+  ResizeShortestOptions options;
+};
+
+struct BoxSafeCrop {
+  static constexpr const char* kName = "box_safe_crop";
+  static constexpr bool kNeedsBoxes = true;
+  static constexpr bool is_random() noexcept { return true; }
+  ImageSize size;
+  BoxSafeCropOptions options;
+};
+
 struct RandomIouCrop {
   static constexpr const char* kName = "random_iou_crop";
-  static constexpr bool kIsCutOut = true;
   static constexpr bool kNeedsBoxes = true;
   static constexpr bool is_random() noexcept { return true; }
   ImageSize size;
@@ -96,9 +110,9 @@ struct CopyPaste {
   CopyPasteOptions options;
 };
 
-using AnyCrop =
-    std::variant<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop, ScaleJitter,
-                 FiveCrops, TenCrops, CoverCrop, RandomIouCrop, Mosaic, CopyPaste>;
+using AnyCrop = std::variant<RandomResizedCrop, CenterCrop, ResizeTo, Letterbox, RandomCrop,
+                             ScaleJitter, FiveCrops, TenCrops, CoverCrop, RandomIouCrop, Mosaic,
+                             CopyPaste, ResizeShortest, BoxSafeCrop>;
 
 template <class Visitor, class Kind>
 requires requires(Kind& crop) { AnyCrop(crop); }
@@ -114,14 +128,14 @@ struct CropKind {
 /// Errors  std::invalid_argument  a size below 1, or an option out of range; names the crop and the option
 [[nodiscard]] Crop make_crop(AnyCrop kind);
 
-/// Whether its region, which has whole pixels, is cut out and then resized; of the others, a part of the resized image is taken.
-[[nodiscard]] bool is_cut_out(const Crop& crop) noexcept;
-
 /// Whether what it shows of an image is drawn.
 [[nodiscard]] bool is_random(const Crop& crop) noexcept;
 
 /// Whether it is chosen by the boxes of an image's instances.
 [[nodiscard]] bool needs_boxes(const Crop& crop) noexcept;
+
+/// Whether the image lies in the upper left corner also where the sample is mirrored.
+[[nodiscard]] bool is_in_corner(const Crop& crop) noexcept;
 
 /// The images that it is made of: 1, or that of a sample and its partners.
 [[nodiscard]] int images_of(const Crop& crop) noexcept;

@@ -133,7 +133,8 @@ class Decoding final : public PackingTransform {
                                [](const ImageView& view) { return transform::is_random(view); });
   }
   [[nodiscard]] std::optional<ImageMove> image_move() const override {
-    return moved_.image_move(options_.field, options_.views.front().field);
+    const ImageView& view = options_.views.front();
+    return moved_.image_move(options_.field, view.field, view.flip > 0);
   }
   [[nodiscard]] std::shared_ptr<JpegIndexStore> jpeg_index() const override {
     return options_.index;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -143,9 +144,11 @@ void check_options(const std::string& caller, const Instances& options) {
         fmt::format("they are removed by their boxes: name these, or leave out fields, of "
                     "which the first is '{}'",
                     options.fields.front()));
-  if (options.boxes.empty() && !options.masks.empty())
-    refuse(fmt::format("they are removed by their boxes: name these, or leave out the masks '{}'",
-                       options.masks));
+  for (const auto& [what, name] :
+       {std::pair("masks", options.masks), std::pair("corners", options.corners)})
+    if (options.boxes.empty() && !name.empty())
+      refuse(fmt::format("they are removed by their boxes: name these, or leave out the {} '{}'",
+                         what, name));
   if (options.boxes.empty() && options.middle)
     refuse("middle is that of a box, and these have no field: name it in boxes");
   if (!(options.min_size >= 0 && std::isfinite(options.min_size)))
@@ -210,7 +213,8 @@ MovedInstances::MovedInstances(std::string caller, std::optional<Instances> opti
     : caller_(std::move(caller)), options_(std::move(options)), is_first_(is_first) {
   if (!options_) return;
   check_options(caller_, *options_);
-  for (const std::string& name : {options_->boxes, options_->keypoints, options_->masks})
+  for (const std::string& name :
+       {options_->boxes, options_->keypoints, options_->masks, options_->corners})
     if (!name.empty()) names_.push_back(name);
   names_.insert(names_.end(), options_->fields.begin(), options_->fields.end());
   check_names(caller_, "field of instances", names_, taken);
@@ -234,8 +238,10 @@ void MovedInstances::describe(ImageFields& takes) const {
   takes.boxes = options_->boxes;
   takes.keypoints = options_->keypoints;
   takes.masks = options_->masks;
+  takes.corners = options_->corners;
   takes.format = options_->format;
   takes.normalized = options_->normalized;
+  takes.flip_index = options_->flip_index;
 }
 
 void MovedInstances::bind(std::span<const FieldSpec> fields, ImageSize sample,
@@ -249,11 +255,13 @@ void MovedInstances::bind(std::span<const FieldSpec> fields, ImageSize sample,
             : ""));
   };
   for (const std::string& name : names_) {
-    if (name == options_->masks &&
-        std::ranges::find(fields, name, &FieldSpec::name) == fields.end())
-      throw std::invalid_argument(fmt::format(
-          "{}: there is no field '{}' for the masks: coco and yolo have one with masks = true",
-          caller_, name));
+    for (const auto& [what, field, sources] :
+         {std::tuple("masks", &options_->masks, "coco and yolo have"),
+          std::tuple("corners", &options_->corners, "yolo has")})
+      if (name == *field && std::ranges::find(fields, name, &FieldSpec::name) == fields.end())
+        throw std::invalid_argument(
+            fmt::format("{0}: there is no field '{1}' for the {2}: {3} one with {2} = true",
+                        caller_, name, what, sources));
     const std::size_t input = find_field(fields, name, caller_);
     FieldSpec field = fields[input];
     const auto extents = field.shape.extents();
@@ -272,6 +280,10 @@ void MovedInstances::bind(std::span<const FieldSpec> fields, ImageSize sample,
         throw std::invalid_argument(
             fmt::format("{}: flip_index has {} numbers, and an instance {} keypoints: {}", caller_,
                         options_->flip_index.size(), extents[1], field.to_string()));
+      field.dtype = DType::f32;
+    } else if (name == options_->corners) {
+      if (!is_real || field.shape != Shape{kDynamic, 4, 2})
+        refuse("corners are f32 or f64 [?,4,2], of x and y", field);
       field.dtype = DType::f32;
     } else if (name == options_->masks) {
       const bool are_bytes = field.dtype == DType::u8 || field.dtype == DType::boolean;
@@ -320,6 +332,7 @@ class FirstPixel {
 struct MovedInstances::Scratch {
   std::vector<Box> boxes;
   std::vector<std::size_t> kept;  // numbers of the rows that stay
+  std::vector<Point> corners;     // of these rows
   Segmentations segmentations;
 
   static Scratch& of_this_thread() {
@@ -408,6 +421,49 @@ class MovedInstances::Rows {
         out[2] = is_visible ? static_cast<float>(visibility) : 0;
       }
     return check(first_pixel, options_.keypoints);
+  }
+
+  // Without the instances of which a corner is not shown.
+  Result<void> move_corners(const ConstTensorView& in) {
+    constexpr std::size_t kCorners = 4;
+    scratch_.corners.clear();
+    FirstPixel first_pixel;
+    std::size_t left = 0;
+    for (const std::size_t row : scratch_.kept) {
+      bool shows = true;
+      for (std::size_t at = row * kCorners; at < (row + 1) * kCorners; ++at) {
+        Point point{number_at(in, 2 * at), number_at(in, 2 * at + 1)};
+        const auto refuse = [&](std::string_view what) {
+          return fault_of(options_.corners,
+                          fmt::format("corner {} of instance {}, ({}, {}), {}", at % kCorners, row,
+                                      point.x, point.y, what));
+        };
+        if (!(std::isfinite(point.x) && std::isfinite(point.y))) return refuse("is not finite");
+        if (options_.normalized && std::max(point.x, point.y) > kNoFraction)
+          return refuse(kInPixels);
+        first_pixel.add(point);
+        if (options_.normalized) point = {point.x * image_.width, point.y * image_.height};
+        for (const PointMove& move : moves_) {
+          const Projected to = project(point, move);
+          shows = shows && to.is_shown();
+          point = to.point();
+        }
+        scratch_.corners.push_back(point);
+      }
+      if (shows)
+        scratch_.kept[left++] = row;
+      else
+        scratch_.corners.resize(scratch_.corners.size() - kCorners);
+    }
+    scratch_.kept.resize(left);
+    return check(first_pixel, options_.corners);
+  }
+
+  void write_corners(float* out) const {
+    for (const Point& point : scratch_.corners) {
+      *out++ = static_cast<float>(point.x);
+      *out++ = static_cast<float>(point.y);
+    }
   }
 
   // Of segmentations, which are read for it. Nothing is wrong with other fields.
@@ -569,7 +625,8 @@ std::vector<FieldSpec> MovedInstances::output_rows(std::span<const ConstTensorVi
                                                    ImageSize sample) const {
   std::vector<FieldSpec> rows;
   for (std::size_t i = 0; i < names_.size(); ++i) {
-    const bool is_place = names_[i] == options_->boxes || names_[i] == options_->keypoints;
+    const bool is_place = names_[i] == options_->boxes || names_[i] == options_->keypoints ||
+                          names_[i] == options_->corners;
     const Shape row = names_[i] == options_->masks ? Shape{sample.height, sample.width}
                                                    : Shape(in[i].shape().extents().subspan(1));
     rows.push_back({names_[i], is_place ? DType::f32 : in[i].dtype(), row});
@@ -596,6 +653,10 @@ Result<void> MovedInstances::move(std::span<const ConstTensorView> in, Outputs o
     rows.keep_all(static_cast<std::size_t>(count));
   else if (auto done = rows.move_boxes(in[0]); !done)
     return done;
+  if (const auto corners = std::ranges::find(names_, options_->corners); corners != names_.end())
+    if (auto done = rows.move_corners(in[static_cast<std::size_t>(corners - names_.begin())]);
+        !done)
+      return done;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const Shape row = names_[i] == options_->masks
                           ? Shape{movement.sample.height, movement.sample.width}
@@ -607,6 +668,8 @@ Result<void> MovedInstances::move(std::span<const ConstTensorView> in, Outputs o
       rows.write_boxes(to.data<float>());
     } else if (names_[i] == options_->keypoints) {
       if (auto done = rows.write_keypoints(in[i], to.data<float>()); !done) return done;
+    } else if (names_[i] == options_->corners) {
+      rows.write_corners(to.data<float>());
     } else if (names_[i] == options_->masks) {
       if (auto done = rows.write_masks(in[i], to); !done) return done;
     } else {

@@ -94,7 +94,7 @@ class MovedInstances {
   std::optional<Instances> options_;
   bool is_first_ = true;
   std::vector<std::string>
-      names_;  // of the fields: boxes, keypoints and masks where there are any, then the others
+      names_;  // of the fields: boxes, keypoints, masks and corners where there are any, then the others
 };
 
 }  // namespace penstock::transform

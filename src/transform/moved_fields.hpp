@@ -57,11 +57,12 @@ class MovedFields {
     if (!needs_boxes(crop)) return std::vector<Region>{};
     return instances_.boxes(in.subspan(masks_.names().size()), image);
   }
-  /// Of `image`, which becomes `made`.
-  [[nodiscard]] ImageMove image_move(std::string image, std::string made) const {
+  /// Of `image`, which becomes `made`, and may be mirrored.
+  [[nodiscard]] ImageMove image_move(std::string image, std::string made, bool mirrors) const {
     ImageMove move{.takes = {.image = std::move(image),
                              .fields = {masks_.names().begin(), masks_.names().end()}},
-                   .made = std::move(made)};
+                   .made = std::move(made),
+                   .mirrors = mirrors};
     instances_.describe(move.takes);
     return move;
   }

@@ -48,6 +48,18 @@ class FromColumn final : public jpeg::RowSource {
   std::vector<const std::uint8_t*>& pointers_;
 };
 
+// `first` and `extent` of what is cut out become so many outputs as a part of a whole line.
+PillowLine line(double cut, double cut_extent, double first, double extent, int outputs) {
+  const double stretch = outputs / extent;  // the whole line may be longer than an int counts
+  return {static_cast<int>(std::lround(cut)), static_cast<int>(std::lround(cut_extent)),
+          std::llround(cut_extent * stretch), std::llround((first - cut) * stretch), outputs};
+}
+
+Region cut_of(const Placement& placement, ImageSize image) {
+  if (placement.cut.width > 0) return placement.cut;
+  return {0, 0, static_cast<double>(image.width), static_cast<double>(image.height)};
+}
+
 }  // namespace
 
 ImageSize StoredImage::upright() const noexcept {
@@ -71,6 +83,8 @@ Result<void> View::choose(const ImageView& view, const StoredImage& image, Rando
   placement_ = *placement;
   // Drawn whatever the probability: the crops of a run do not depend on it.
   flipped_ = (random.uniform() < view.flip) != placement_.mirrored;
+  PixelRect& place = placement_.place;
+  if (flipped_ && is_in_corner(crop_)) place.x = crop_.size().width - place.x - place.width;
   return {};
 }
 
@@ -107,18 +121,11 @@ void View::plan(const StoredImage& image) {
               jpeg::scaled_down(image.height, image.scale), region, size, mirror, filter_);
 }
 
-PillowLine View::line(int source, double first, double extent, int outputs) const {
-  if (is_cut_out(crop_))
-    return {static_cast<int>(std::lround(first)), static_cast<int>(std::lround(extent)), outputs, 0,
-            outputs};
-  const double stretch = outputs / extent;  // the whole line may be longer than an int counts
-  return {0, source, std::llround(source * stretch), std::llround(first * stretch), outputs};
-}
-
 void View::plan_pillow(const StoredImage& image, const Region& region, ImageSize size,
                        bool mirror) {
-  pillow_.plan(line(image.width, region.x, region.width, size.width),
-               line(image.height, region.y, region.height, size.height), mirror, filter_);
+  const Region cut = turn_.stored(cut_of(placement_, image.upright()), image.width, image.height);
+  pillow_.plan(line(cut.x, cut.width, region.x, region.width, size.width),
+               line(cut.y, cut.height, region.y, region.height, size.height), mirror, filter_);
 }
 
 // A middle that lies between two pixels goes to the right or lower one of the upright image.
@@ -133,12 +140,13 @@ Window View::window() const {
   const ImageSize image = image_.upright();
   const Region& region = placement_.region;
   const PixelRect& place = placement_.place;
+  const Region cut = cut_of(placement_, image);
   return {.image = image,
           .sample = crop_.size(),
           .region = region,
           .place = place,
-          .across = line(image.width, region.x, region.width, place.width),
-          .down = line(image.height, region.y, region.height, place.height),
+          .across = line(cut.x, cut.width, region.x, region.width, place.width),
+          .down = line(cut.y, cut.height, region.y, region.height, place.height),
           .flipped = flipped_,
           .turned = turn_.transposed};
 }

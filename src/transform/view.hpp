@@ -100,7 +100,6 @@ class View {
   [[nodiscard]] RowResize& resize() noexcept {
     return const_cast<RowResize&>(std::as_const(*this).resize());
   }
-  [[nodiscard]] PillowLine line(int source, double first, double extent, int outputs) const;
   void plan_pillow(const StoredImage& image, const Region& region, ImageSize size, bool mirror);
   void plan_nearest(const StoredImage& image, bool mirror);
 

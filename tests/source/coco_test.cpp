@@ -238,6 +238,54 @@ TEST_F(Coco, KeypointsAreAFieldWhereACategoryHasThem) {
               ThrowsMessage<Error>(HasSubstr("have 2 and 1 keypoints")));
 }
 
+TEST_F(Coco, KeypointsWithSidesAreExchangedInMirroredImages) {
+  const auto flip_index = [&](const std::string& names, const std::string& others = "") {
+    return open_annotations("", fmt::format(R"(, "keypoints": [{}]{})", names, others))
+        ->image_fields()
+        .at(0)
+        .flip_index;
+  };
+  EXPECT_THAT(flip_index(R"("nose", "left_eye", "right_eye")"), ElementsAre(0, 2, 1));
+  EXPECT_THAT(flip_index(R"("RightHand", "LeftHand", "tail")"), ElementsAre(1, 0, 2));
+  EXPECT_THAT(flip_index(R"("EYE LEFT", "EYE RIGHT")"), ElementsAre(1, 0));
+  EXPECT_THAT(flip_index(R"("nose", "tail")"), IsEmpty());
+  EXPECT_THAT(flip_index(R"("nose", "left_eye")"), IsEmpty()) << "there is no right one";
+  EXPECT_THAT(flip_index(R"("left_eye", "right_eye", "left_eye")"), IsEmpty());
+  // Of another category with keypoints they are the same, or unknown; without keypoints it says nothing.
+  const std::string sides = R"("left_eye", "right_eye")";
+  const auto beside = [&](const std::string& names) {
+    return flip_index(sides,
+                      fmt::format(R"(}}, {{"id": 6, "name": "x", "keypoints": [{}])", names));
+  };
+  EXPECT_THAT(beside(R"("right_ear", "left_ear")"), ElementsAre(1, 0));
+  EXPECT_THAT(beside(R"("nose", "tail")"), IsEmpty());
+  EXPECT_THAT(beside(""), ElementsAre(1, 0));
+  // Also behind rename() and of partners.
+  const Dataset plan(open_annotations("", R"(, "keypoints": ["left_eye", "right_eye"])"));
+  EXPECT_THAT(
+      [&] {
+        (void)plan.rename({{"keypoints", "points"}})
+            .map(decode_image({.crop = resize_to(8),
+                               .flip = 0.5F,
+                               .instances = {{.boxes = "boxes",
+                                              .keypoints = "points",
+                                              .fields = {"labels", "area", "iscrowd"}}}}));
+      },
+      ThrowsMessage<std::invalid_argument>(HasSubstr("flip_index = [1, 0]")));
+  const auto mosaics = [&](std::vector<int> index) {
+    return plan.partners({.count = 3})
+        .map(decode_image({.crop = mosaic(8),
+                           .flip = 0.5F,
+                           .instances = {{.boxes = "boxes",
+                                          .keypoints = "keypoints",
+                                          .fields = {"labels", "area", "iscrowd"},
+                                          .flip_index = std::move(index)}}}));
+  };
+  (void)mosaics({1, 0});
+  EXPECT_THAT([&] { (void)mosaics({}); },
+              ThrowsMessage<std::invalid_argument>(HasSubstr("flip_index = [1, 0]")));
+}
+
 // Which annotation of another image stands first changes no value.
 TEST_F(Coco, TheFingerprintIsOfTheValuesAlone) {
   const std::string names = R"(, "keypoints": ["nose"])";
@@ -677,6 +725,7 @@ TEST_F(KeptCoco, ColumnsAreThoseOfTheFileUntilItChanges) {
     for (const auto value : file.classes) all += fmt::format("{} ", value);
     for (const auto value : file.areas) all += fmt::format("{} ", value);
     for (const auto value : file.crowds) all += fmt::format("{} ", value);
+    for (const auto value : file.flip_index) all += fmt::format("{} ", value);
     for (const auto value : file.keypoint_begins) all += fmt::format("{} ", value);
     for (const auto value : file.keypoint_values) all += fmt::format("{} ", value);
     for (const auto value : file.annotation_ids) all += fmt::format("{} ", value);
@@ -690,8 +739,10 @@ TEST_F(KeptCoco, ColumnsAreThoseOfTheFileUntilItChanges) {
   };
   const std::string with_all =
       R"({"images": [{"id": 1, "file_name": "b.jpg"}, {"id": -2, "file_name": "c.jpg"}],)"
-      R"("categories": [{"id": -5, "name": "walrus", "keypoints": ["n"]}], "annotations": [)"
-      R"({"id": 1, "image_id": 1, "category_id": -5, "bbox": [0, 0, 1, 1], "keypoints": [1, 2, 2]},)"
+      R"("categories": [{"id": -5, "name": "walrus", "keypoints": ["left", "right"]}],)"
+      R"("annotations": [)"
+      R"({"id": 1, "image_id": 1, "category_id": -5, "bbox": [0, 0, 1, 1],)"
+      R"("keypoints": [1, 2, 2, 3, 4, 2]},)"
       R"({"id": 2, "image_id": -2, "category_id": -5, "bbox": [0, 0, -1, 1]}]})";
   for (const std::string& text : {std::string(kInstances), std::string(kCaptions), with_all}) {
     folder_.write("instances.json", text);

@@ -275,6 +275,32 @@ TEST_F(YoloYaml, KeypointsHaveTwoOrThreeNumbers) {
   ASSERT_THAT(fields, SizeIs(1));
   EXPECT_EQ(fields[0].keypoints, "keypoints");
   EXPECT_THAT(fields[0].fields, ElementsAre("boxes", "labels", "keypoints"));
+  EXPECT_THAT(fields[0].flip_index, ElementsAre(1, 0));
+}
+
+TEST_F(YoloYaml, FlipIdxHasEachKeypointOnce) {
+  folder_.write("pose/images/a.jpg");
+  folder_.write("pose/labels/a.txt", "");
+  const auto open = [&](const std::string& flip_idx, const char* shape = "kpt_shape: [3, 3]\n") {
+    return source::yolo(folder_.write(
+        "pose/data.yaml", fmt::format("train: images\nnames: [x]\n{}{}", shape, flip_idx)));
+  };
+  const auto flip_index = [](const SourcePtr& source) {
+    return source->image_fields().at(0).flip_index;
+  };
+  EXPECT_THAT(flip_index(open("flip_idx: [0, 2, 1]")), ElementsAre(0, 2, 1));
+  EXPECT_THAT(flip_index(open("")), IsEmpty());
+  EXPECT_THAT(flip_index(open("flip_idx: [0, 2, 1]", "")), IsEmpty()) << "there are no keypoints";
+  const auto refuses = [&](const std::string& flip_idx, const std::string& words) {
+    EXPECT_THAT([&] { (void)open("flip_idx: " + flip_idx); },
+                ThrowsMessage<Error>(HasSubstr("line 4: " + words)));
+  };
+  refuses("[0, 1]", "expected 3 numbers in flip_idx, one for each keypoint of kpt_shape");
+  refuses("{a: b}", "expected 3 numbers in flip_idx");
+  refuses("[0, 2, 2]", "flip_idx has 2 twice");
+  refuses("[0, 2, 3]", "expected an integer from 0 to 2 as a number of flip_idx");
+  refuses("[0, 2, -1]", "expected an integer from 0 to 2 as a number of flip_idx");
+  refuses("[0, 2, x]", "expected an integer from 0 to 2 as a number of flip_idx");
 }
 
 TEST_F(YoloYaml, APlanHasThePathAndTheOptions) {
@@ -350,6 +376,40 @@ TEST_F(Yolo, PolygonsBecomeUprightBoxes) {
   EXPECT_THAT(values_of<float>(*source, 1, "boxes"),
               are({0.5, 0.625, 0.5, 0.75, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 1}));
   EXPECT_THAT(values_of<std::int64_t>(*source, 1, "labels"), ElementsAre(3, 0, 1));
+}
+
+TEST_F(Yolo, CornersAreThoseOfTheLineInItsOrder) {
+  const YoloOptions corners{.corners = true};
+  const SourcePtr source = open_labels(
+      "0 .5 .25 .75 .5 .5 .75 .25 .5\n1 .5 .5 .5 .25\n0 .5 .25 .75 .5 .5 .75 .25 .5\n"
+      "0 .75 .5 .5 .75 .25 .5 .5 .25",
+      corners);
+  EXPECT_EQ(source->fields().back().to_string(), "corners f32 [?,4,2]");
+  EXPECT_EQ(shape_of(*source, 1, "corners"), "[3,4,2]");
+  EXPECT_EQ(shape_of(*source, 0, "corners"), "[0,4,2]");
+  // Of a box they go clockwise, from the upper left one on. A line that is there twice counts once.
+  EXPECT_THAT(values_of<float>(*source, 1, "corners"),
+              are({.5,  .25,  .75, .5,   .5,  .75,  .25, .5,    //
+                   .25, .375, .75, .375, .75, .625, .25, .625,  //
+                   .75, .5,   .5,  .75,  .25, .5,   .5,  .25}));
+  EXPECT_THAT(values_of<float>(*source, 1, "boxes"),
+              are({.5, .5, .5, .5, .5, .5, .5, .25, .5, .5, .5, .5}));
+  const ImageFields fields = source->image_fields().at(0);
+  EXPECT_EQ(fields.corners, "corners");
+  EXPECT_THAT(fields.fields, ElementsAre("boxes", "labels", "corners"));
+  // With masks both are there.
+  const SourcePtr both =
+      open_labels("0 .5 .25 .75 .5 .5 .75 .25 .5", {.masks = true, .corners = true});
+  EXPECT_THAT(values_of<float>(*both, 1, "corners"), are({.5, .25, .75, .5, .5, .75, .25, .5}));
+  EXPECT_EQ(both->image_fields().at(0).masks, "masks");
+  EXPECT_NE(both->fingerprint(), source->fingerprint());
+  expect_fault("0 .1 .1 .2 .1 .2 .2",
+               "line 1: the polygon has 3 corners, and a box that is turned has 4: leave corners "
+               "out for polygons",
+               corners);
+  expect_fault("0 .1 .1 .2 .1 .2 .2 .1 .2 .1 .15", "the polygon has 5 corners", corners);
+  EXPECT_NE(open_labels("0 .5 .5 .5 .5", corners)->fingerprint(),
+            open_labels("0 .5 .5 .5 .5")->fingerprint());
 }
 
 TEST_F(Yolo, TextIsReadAsEditorsWriteIt) {
@@ -469,7 +529,7 @@ TEST_F(Yolo, RefusesWrongArguments) {
     EXPECT_THAT([&] { (void)source::yolo(data, options); },
                 ThrowsMessage<std::invalid_argument>(HasSubstr(part)));
   };
-  for (const char* field : {"", "label", "boxes", "labels", "keypoints"})
+  for (const char* field : {"", "label", "boxes", "labels", "keypoints", "masks", "corners"})
     expect_refusal(folder, {.field = field}, "the option field");
   expect_refusal("", {}, "the path is empty");
   expect_refusal("s3://bucket/data.yaml", {}, "expected a local path, found s3://bucket/data.yaml");
@@ -478,6 +538,8 @@ TEST_F(Yolo, RefusesWrongArguments) {
   expect_refusal("data.yaml", {.classes = {"x"}}, "classes is for folders and lists");
   expect_refusal("data.yaml", {.keypoints = 17}, "keypoints is for folders and lists");
   expect_refusal(folder, {.keypoints = 10'001}, "up to 10000");
+  expect_refusal(folder, {.keypoints = 17, .corners = true},
+                 "corners is for boxes that are turned, and these instances have 17 keypoints");
   expect_refusal(folder, {.max_file_bytes = 0}, "max_file_bytes is 0");
   EXPECT_THAT([&] { (void)source::yolo(folder_ / "nowhere"); },
               ThrowsMessage<Error>(HasSubstr("nowhere is not there")));

@@ -33,7 +33,7 @@ TEST(RandomResizedCrop, StaysInTheImageWithWholePixels) {
   for (const auto& [width, height] :
        {std::pair(500, 375), std::pair(1, 1), std::pair(3, 900), std::pair(900, 3)})
     for (std::uint64_t sample = 0; sample < 2'000; ++sample) {
-      const auto [region, place, mirrored] = chosen(crop, width, height, sample);
+      const auto [region, place, mirrored, cut] = chosen(crop, width, height, sample);
       EXPECT_FALSE(mirrored);
       ASSERT_EQ(place, whole_of(224));
       ASSERT_GE(region.x, 0);
@@ -112,7 +112,7 @@ ImageSize random_size(std::mt19937& random) {
 
 // What holds for every crop: the region is of the image, and the place of the sample.
 void expect_within(const Placement& placement, ImageSize size, int width, int height) {
-  const auto& [region, place, mirrored] = placement;
+  const auto& [region, place, mirrored, cut] = placement;
   EXPECT_FALSE(mirrored);
   ASSERT_GE(place.x, 0);
   ASSERT_GE(place.y, 0);
@@ -323,7 +323,7 @@ TEST(RandomIouCrop, OverlapsABoxWhoseMiddleIsInIt) {
     double lowest = 1;
     for (std::uint64_t i = 0; i < 150; ++i) {
       Random random = numbers(i);
-      const auto [region, place, mirrored] =
+      const auto [region, place, mirrored, cut] =
           *choose_placement(random_iou_crop(40, {.overlaps = {least}, .scale = {0.3, 0.9}}), kWidth,
                             kHeight, random, 0, boxes);
       ASSERT_EQ(place, whole_of(40));
@@ -393,7 +393,7 @@ TEST(MosaicCrop, PutsImagesWhereUltralyticsDoes) {
     for (int number = 0; number < 4; ++number) {
       const auto [width, height] = sizes[static_cast<std::size_t>(number)];
       Random random = numbers(i);
-      const auto [region, place, mirrored] =
+      const auto [region, place, mirrored, cut] =
           *choose_placement(mosaic(sample, options), width, height, random, number, {}, 4);
       const Region expected = of_ultralytics(number, width, height, sample, scale, meeting, moved);
       if (place.width == 0 || place.height == 0) {
@@ -426,7 +426,7 @@ TEST(MosaicCrop, PutsImagesWhereUltralyticsDoes) {
 TEST(MosaicCrop, OfOneImageIsInTheMiddle) {
   for (std::uint64_t i = 0; i < 100; ++i) {
     Random random = numbers(i);
-    const auto [region, place, mirrored] = *choose_placement(
+    const auto [region, place, mirrored, cut] = *choose_placement(
         mosaic({90, 120}, {.scale = {0.5, 0.9}, .translate = 0}), 300, 200, random);
     ASSERT_EQ(region, (Region{0, 0, 300, 200}));
     ASSERT_NEAR(place.x + place.width / 2.0, 60, 1);
@@ -576,6 +576,218 @@ TEST(Crop, SaysWhatItIs) {
   EXPECT_EQ(random_crop(32, {.padding = 4, .fill = {1, 2, 3}}).to_string(),
             "random_crop(size=32, padding=4, fill=(1, 2, 3))");
   EXPECT_EQ(scale_jitter(64).to_string(), "scale_jitter(size=64)");
+}
+
+// ---- resize_shortest ----
+
+// torchvision's Resize(side, max_size), in its words: width and height of the resized image.
+std::pair<int, int> of_torchvision(int width, int height, int side, int longest) {
+  const int shorter = std::min(width, height);
+  const int longer = std::max(width, height);
+  int new_shorter = side;
+  int new_longer = static_cast<int>(static_cast<double>(side) * longer / shorter);
+  if (longest != 0 && new_longer > longest) {
+    new_shorter = static_cast<int>(static_cast<double>(longest) * new_shorter / new_longer);
+    new_longer = longest;
+  }
+  return width <= height ? std::pair(new_shorter, new_longer) : std::pair(new_longer, new_shorter);
+}
+
+TEST(ResizeShortest, HasTorchvisionsSizes) {
+  for (const auto& [width, height] : {std::pair(500, 375), std::pair(375, 500), std::pair(640, 640),
+                                      std::pair(2000, 300), std::pair(33, 1001)})
+    for (const int side : {7, 480, 800})
+      for (const int longest : {0, 1333}) {
+        const auto expected = of_torchvision(width, height, side, longest);
+        const double pixels = side;
+        const Placement found =
+            chosen(resize_shortest(30'000, {.sides = {pixels, pixels}, .longest = longest}), width,
+                   height);
+        EXPECT_EQ(found.place, (PixelRect{0, 0, expected.first, expected.second}));
+        EXPECT_EQ(found.region,
+                  (Region{0, 0, static_cast<double>(width), static_cast<double>(height)}));
+      }
+  EXPECT_EQ(chosen(resize_shortest(9, {.sides = {1, 1}, .longest = 5}), 1, 9'000).place,
+            (PixelRect{0, 0, 1, 5}))
+      << "no side has less than a pixel";
+}
+
+TEST(ResizeShortest, DrawsEachSideAboutAsOften) {
+  const auto sides_of = [](const ResizeShortestOptions& options) {
+    std::map<int, int> times;
+    for (std::uint64_t sample = 0; sample < 3'300; ++sample)
+      ++times[chosen(resize_shortest(1333, options), 600, 600, sample).place.width];
+    return times;
+  };
+  const std::map<int, int> steps = sides_of({});
+  ASSERT_EQ(steps.size(), 11U);
+  for (const auto& [side, times] : steps) {
+    EXPECT_EQ((side - 480) % 32, 0);
+    EXPECT_NEAR(times, 300, 75) << side;
+  }
+  EXPECT_EQ(steps.begin()->first, 480);
+  EXPECT_EQ(steps.rbegin()->first, 800);
+  const std::map<int, int> all = sides_of({.sides = {10, 13}, .step = 1});
+  EXPECT_EQ(all.size(), 4U);
+  const std::map<int, int> short_of = sides_of({.sides = {10, 19}, .step = 5});
+  EXPECT_EQ(short_of.size(), 2U) << "no more than the upper end";
+}
+
+TEST(ResizeShortest, ShowsARandomPartOfWhatIsLarger) {
+  // 600x300 pixels, of which the sample shows 100 columns and all rows.
+  const Crop crop = resize_shortest({400, 100}, {.sides = {300, 300}, .longest = 0});
+  double least = 1e9;
+  double most = 0;
+  for (std::uint64_t sample = 0; sample < 500; ++sample) {
+    const Placement found = chosen(crop, 200, 100, sample);
+    ASSERT_EQ(found.place, (PixelRect{0, 0, 100, 300}));
+    ASSERT_DOUBLE_EQ(found.region.width, 100.0 / 3);
+    ASSERT_EQ(found.region.height, 100);
+    least = std::min(least, found.region.x);
+    most = std::max(most, found.region.x + found.region.width);
+  }
+  EXPECT_LT(least, 2);
+  EXPECT_GT(most, 198);
+  EXPECT_LE(most, 200);
+}
+
+// DETR's RandomSizeCrop of an image of 500x1000 pixels, whose shorter side is 400, 500 or 600 then.
+TEST(ResizeShortest, CutsAPartOutFirst) {
+  const Crop crop = resize_shortest(1333, {.sides = {800, 800}, .cut = 0.5});
+  int parts = 0;
+  std::map<int, int> wholes;
+  double narrowest = 1e9;
+  double lowest = 1e9;
+  for (std::uint64_t sample = 0; sample < 2'000; ++sample) {
+    const auto [region, place, mirrored, cut] = chosen(crop, 500, 1'000, sample);
+    ASSERT_GE(region.x, 0);
+    ASSERT_GE(region.y, 0);
+    ASSERT_LE(region.x + region.width, 500 + 1e-9);
+    ASSERT_LE(region.y + region.height, 1'000 + 1e-9);
+    // All of the region is shown.
+    ASSERT_EQ(std::min(place.x, place.y), 0);
+    ASSERT_TRUE(std::min(place.width, place.height) == 800 ||
+                std::max(place.width, place.height) == 1333);
+    if (region.width == 500 && region.height == 1'000) continue;
+    ++parts;
+    // At one of the three sizes the part has 384 to 600 pixels or all, to within the rounding to pixels of the image.
+    ASSERT_EQ(cut, region);
+    bool fits = false;
+    for (const int shorter : {400, 500, 600}) {
+      const double scale = shorter / 500.0;
+      const double width = region.width * scale;
+      const double height = region.height * scale;
+      const auto fits_in = [](double side, int whole) {
+        return side > std::min(384, whole) - 0.61 && side < std::min(600, whole) + 0.61;
+      };
+      const bool is_this = fits_in(width, shorter) && fits_in(height, 2 * shorter);
+      if (is_this) ++wholes[shorter];
+      fits = fits || is_this;
+    }
+    ASSERT_TRUE(fits) << region.width << " x " << region.height;
+    narrowest = std::min(narrowest, region.width);
+    lowest = std::min(lowest, region.height);
+  }
+  EXPECT_NEAR(parts, 1'000, 120);
+  EXPECT_EQ(wholes.size(), 3U);
+  EXPECT_LT(narrowest, 384 / 1.2 + 10);
+  EXPECT_LT(lowest, 384 / 1.2 + 10);
+  // An image that is smaller than a part is whole in that direction.
+  for (std::uint64_t sample = 0; sample < 50; ++sample)
+    EXPECT_EQ(chosen(resize_shortest(
+                         100, {.sides = {60, 60}, .cut = 1, .cut_sides = {30, 30}, .cut_step = 1}),
+                     60, 40, sample)
+                  .region,
+              (Region{0, 0, 60, 40}));
+}
+
+TEST(ResizeShortest, RefusesWhatCannotBe) {
+  const auto refuses = [](const ResizeShortestOptions& options, const char* what) {
+    EXPECT_THAT([&] { (void)resize_shortest(8, options); },
+                ThrowsMessage<std::invalid_argument>(HasSubstr(what)));
+  };
+  refuses({.sides = {0, 8}},
+          "resize_shortest: sides are two numbers of pixels, such as [480, 800], found [0, 8]");
+  refuses({.sides = {9, 8}}, "sides are two numbers of pixels");
+  refuses({.sides = {8, 9.5}}, "found [8, 9.5]");
+  refuses({.cut_sides = {9, 8}}, "cut_sides are");
+  refuses({.cut_size = {0.5, 8}}, "cut_size are");
+  refuses({.step = 0}, "resize_shortest: step is 1 pixel or more, found 0");
+  refuses({.cut_step = -1}, "cut_step is 1 pixel or more, found -1");
+  refuses({.longest = -1}, "longest is a number of pixels, or 0 for any, found -1");
+  refuses({.cut = 1.5}, "resize_shortest: cut is a probability from 0 to 1, found 1.5");
+  refuses({.fill = Color(300)}, "resize_shortest: fill");
+}
+
+// ---- box_safe_crop ----
+
+TEST(BoxSafeCrop, HasAllBoxesInIt) {
+  constexpr int kWidth = 90;
+  constexpr int kHeight = 60;
+  const std::vector<Region> boxes{{20.5, 12, 9.5, 20}, {40, 10.25, 15.5, 30}};
+  std::array<double, 4> least{1e9, 1e9, 1e9, 1e9};
+  std::array<double, 4> most{};
+  for (std::uint64_t i = 0; i < 2'000; ++i) {
+    Random random = numbers(i);
+    const auto [region, place, mirrored, cut] =
+        *choose_placement(box_safe_crop({20, 30}), kWidth, kHeight, random, 0, boxes);
+    ASSERT_EQ(place, whole_of({20, 30}));
+    const std::array<double, 4> edges{region.x, region.y, region.x + region.width,
+                                      region.y + region.height};
+    for (std::size_t k = 0; k < 4; ++k) {
+      ASSERT_EQ(edges[k], std::floor(edges[k]));
+      least[k] = std::min(least[k], edges[k]);
+      most[k] = std::max(most[k], edges[k]);
+    }
+  }
+  // Each edge is drawn from that of the image to that of the boxes, and no further.
+  EXPECT_THAT(least, testing::ElementsAre(0, 0, 56, 41));
+  EXPECT_THAT(most, testing::ElementsAre(20, 10, kWidth, kHeight));
+}
+
+TEST(BoxSafeCrop, MayCutIntoThem) {
+  const std::vector<Region> box{{20, 10, 40, 30}};
+  double largest = 0;
+  for (std::uint64_t i = 0; i < 2'000; ++i) {
+    Random random = numbers(i);
+    const Region region =
+        choose_placement(box_safe_crop(8, {.erosion = 0.5}), 90, 60, random, 0, box)->region;
+    // Of what is around the boxes, a quarter may go on either side.
+    ASSERT_LE(region.x, 30);
+    ASSERT_GE(region.x + region.width, 50);
+    ASSERT_LE(region.y, 17.5);
+    ASSERT_GE(region.y + region.height, 32.5);
+    largest = std::max(largest, region.x);
+  }
+  EXPECT_GT(largest, 27);
+}
+
+TEST(BoxSafeCrop, WithoutBoxesKeepsTheAspect) {
+  const auto region_of = [](double erosion, std::uint64_t sample) {
+    Random random = numbers(sample);
+    return choose_placement(box_safe_crop(8, {.erosion = erosion}), 90, 60, random)->region;
+  };
+  double least = 1e9;
+  double rightmost = 0;
+  for (std::uint64_t sample = 0; sample < 500; ++sample) {
+    ASSERT_EQ(region_of(0, sample), (Region{0, 0, 90, 60}));
+    const Region region = region_of(0.5, sample);
+    ASSERT_NEAR(region.width, region.height * 1.5, 0.51);
+    ASSERT_GE(region.height, 30);
+    ASSERT_GE(std::min(region.x, region.y), 0);
+    ASSERT_LE(region.x + region.width, 90);
+    ASSERT_LE(region.y + region.height, 60);
+    least = std::min(least, region.height);
+    rightmost = std::max(rightmost, region.x + region.width);
+    const Region any = region_of(1, sample);
+    ASSERT_GE(std::min(any.width, any.height), 1);
+    ASSERT_LE(any.x + any.width, 90);
+  }
+  EXPECT_LT(least, 32);
+  EXPECT_EQ(rightmost, 90);
+  EXPECT_THAT([] { (void)box_safe_crop(8, {.erosion = -0.5}); },
+              ThrowsMessage<std::invalid_argument>(
+                  "box_safe_crop: erosion is a fraction from 0 to 1, found -0.5"));
 }
 
 }  // namespace

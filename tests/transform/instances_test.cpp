@@ -329,7 +329,7 @@ Pixels places(int width, int height) {
   return pixels;
 }
 
-// The last two are chosen by boxes.
+// The last three are chosen by boxes.
 std::vector<Crop> crops() {
   return {random_resized_crop({90, 110}, {.scale = {0.3, 1}}),
           center_crop({60, 80}, {.resize = 90}),
@@ -339,8 +339,17 @@ std::vector<Crop> crops() {
           scale_jitter({90, 100}, {.scale = {0.6, 2}, .fill = 0}),
           cover_crop({60, 88}),
           cover_crop({84, 60}, {.position = CropPosition::random}),
+          resize_shortest({100, 90}, {.sides = {60, 140},
+                                      .step = 1,
+                                      .longest = 150,
+                                      .fill = 0,
+                                      .cut = 0.5,
+                                      .cut_sides = {60, 90},
+                                      .cut_step = 1,
+                                      .cut_size = {40, 80}}),
           random_iou_crop({80, 95}),
-          random_iou_crop({91, 70}, {.zoom_out = 0.7, .zoom = {1, 2}})};
+          random_iou_crop({91, 70}, {.zoom_out = 0.7, .zoom = {1, 2}}),
+          box_safe_crop({85, 90}, {.erosion = 0.3})};
 }
 
 std::vector<Augmentation> operations() {
@@ -370,7 +379,7 @@ TEST(Instances, KeypointsLieOnWhatTheyLayOn) {
   for (std::uint64_t number = 0; number < 10'000; ++number) {
     const int width = 60 + drawn(random, 150);
     const int height = 60 + drawn(random, 150);
-    const Crop how = crops()[static_cast<std::size_t>(drawn(random, 8))];
+    const Crop how = crops()[static_cast<std::size_t>(drawn(random, 9))];
     const Augmentation operation = operations()[static_cast<std::size_t>(drawn(random, 8))];
     const auto x = static_cast<float>(random.uniform() * width);
     const auto y = static_cast<float>(random.uniform() * height);
@@ -444,7 +453,7 @@ TEST(Instances, ABoxAroundADiscStillBoundsIt) {
     instances.min_size = 0;
     const bool is_crop = number % 2 == 0;
     const Crop how =
-        is_crop ? crops()[static_cast<std::size_t>(drawn(random, 10))] : resize_to({height, width});
+        is_crop ? crops()[static_cast<std::size_t>(drawn(random, 12))] : resize_to({height, width});
     const Augmentation operation = operations()[static_cast<std::size_t>(drawn(random, 8))];
     SCOPED_TRACE(fmt::format("{} and {} of {}x{}, sample {}", how.to_string(),
                              operation.to_string(), width, height, number));
@@ -591,7 +600,8 @@ class OfFields final : public Source {
 };
 
 // Encoded images, with boxes as fractions, keypoints, labels, and a text of the image.
-Dataset annotated(BoxFormat format = BoxFormat::cxcywh, bool normalized = true) {
+Dataset annotated(BoxFormat format = BoxFormat::cxcywh, bool normalized = true,
+                  std::vector<int> flip_index = {}) {
   return Dataset(
       std::make_shared<OfFields>(std::vector<FieldSpec>{{"image", DType::u8, {kDynamic}},
                                                         {"boxes", DType::f32, {kDynamic, 4}},
@@ -603,7 +613,8 @@ Dataset annotated(BoxFormat format = BoxFormat::cxcywh, bool normalized = true) 
                                                            .boxes = "boxes",
                                                            .keypoints = "points",
                                                            .format = format,
-                                                           .normalized = normalized}}));
+                                                           .normalized = normalized,
+                                                           .flip_index = std::move(flip_index)}}));
 }
 
 Instances of_annotated() {
@@ -687,6 +698,41 @@ TEST(Instances, OfASourceAreTakenAsItGivesThem) {
   (void)points.map(decoded(Instances{.keypoints = "points", .normalized = true}));
   refuses_plan([&] { return points.map(decoded(Instances{.keypoints = "points"})); },
                {"gives 'points' as fractions", "normalized = true"});
+}
+
+// Else a left hand would be called right, and no number would be wrong.
+TEST(Instances, OfASourceWithALeftAndARightAreExchangedWhereTheImageIsMirrored) {
+  const Dataset plan = annotated(BoxFormat::cxcywh, true, {1, 0});
+  const auto decode = [&](float flip, std::vector<int> index) {
+    Instances instances = of_annotated();
+    instances.flip_index = std::move(index);
+    return plan.map(decode_image({.crop = resize_to(8), .flip = flip, .instances = instances}));
+  };
+  refuses_plan([&] { return decode(0.5F, {}); },
+               {"decode_image mirrors 'image', and the source says that its 'points' have a left "
+                "and a right: instances needs flip_index = [1, 0], or each number in its place"});
+  (void)decode(0.5F, {1, 0});
+  (void)decode(0.5F, {0, 1});
+  // Behind a transform that mirrors nothing they are still those of the source.
+  Instances next = of_annotated();
+  next.format = BoxFormat::xyxy;
+  next.normalized = false;
+  for (const Augmentation& mirroring : {flip(), vertical_flip(), random_apply(0.5, {flip()}),
+                                        random_choice({invert(), vertical_flip()})}) {
+    refuses_plan([&] { return decode(0, {}).map(augment({mirroring}, next)); },
+                 {"augment_image mirrors 'image'", "[1, 0]"});
+    next.flip_index = {1, 0};
+    (void)decode(0, {}).map(augment({mirroring}, next));
+    next.flip_index = {};
+  }
+  (void)decode(0, {}).map(augment({rotate({180, 180}), invert()}, next));
+  (void)annotated().map(
+      decode_image({.crop = resize_to(8), .flip = 0.5F, .instances = of_annotated()}));
+  // Without the keypoints there is nothing to exchange.
+  Instances boxes = of_annotated();
+  boxes.keypoints = "";
+  (void)plan.rename({{"points", ""}})
+      .map(decode_image({.crop = resize_to(8), .flip = 0.5F, .instances = boxes}));
 }
 
 // The rows would be the right ones, and the places in them those of another image.

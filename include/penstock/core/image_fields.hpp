@@ -31,9 +31,12 @@ struct ImageFields {
   std::string boxes{};                 ///< the boxes of its instances; "": there are none
   std::string keypoints{};             ///< the keypoints of its instances; "": there are none
   std::string masks{};                 ///< the masks of its instances; "": there are none
+  std::string corners{};               ///< the corners of boxes that are turned; "": there are none
   BoxFormat format = BoxFormat::xyxy;  ///< of the boxes
-  /// whether boxes, keypoints and polygons are fractions of the image's width and height
+  /// whether boxes, keypoints, corners and polygons are fractions of the image's width and height
   bool normalized = false;
+  /// for each keypoint the one whose place it takes where the image is mirrored; empty: that is not known
+  std::vector<int> flip_index{};
 };
 
 }  // namespace penstock

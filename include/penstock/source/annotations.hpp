@@ -54,9 +54,10 @@ namespace source {
 /// cut at the image's edges nor left out where it is empty. The labels are numbers of class_names(). With `category_ids` these
 /// have "" for ids that no category has, and there are none where an id is negative or above 99,999. An annotation without area
 /// has its box's, and one without iscrowd false. The field keypoints is there where a category of the file names k of them: x,
-/// y and the visibility, 0 to 2, of each. An instance without keypoints has zeros. With `masks` there is a field of that name:
-/// the segmentations of the instances, as the file has them, in a list in JSON, as Instances takes them. They are read from the
-/// file with each image; one that is not local stays in memory. What else is in the file is not kept.
+/// y and the visibility, 0 to 2, of each. An instance without keypoints has zeros. Where their names have sides, such as left_eye
+/// and right_eye, a plan that mirrors the image needs the flip_index of Instances. With `masks` there is a field of that name: the
+/// segmentations of the instances, as the file has them, in a list in JSON, as Instances takes them. They are read from the file
+/// with each image; one that is not local stays in memory. What else is in the file is not kept.
 ///
 /// Of a file of captions, such as captions_train2017.json, the records have the field captions in place of those of instances: a
 /// list of texts in JSON, in the order of the file.
@@ -105,6 +106,8 @@ struct YoloOptions {
   std::uint64_t max_file_bytes = std::uint64_t{256} << 20;
   /// whether there is a field of segmentations, of which decode_image() draws masks: name it in Instances::masks
   bool masks = false;
+  /// whether there is a field of the corners of boxes that are turned (OBB): name it in Instances::corners
+  bool corners = false;
 };
 
 template <class Visitor>
@@ -115,6 +118,7 @@ void visit_fields(Visitor& visit, YoloOptions& options) {
   visit("field", options.field);
   visit("max_file_bytes", options.max_file_bytes);
   visit.later("masks", options.masks);
+  visit.later("corners", options.corners);
 }
 
 namespace source {
@@ -123,11 +127,11 @@ namespace source {
 /// images, or a .txt file that lists images.
 ///
 /// Of a data.yaml these keys count: train, val (or validation) and test, each a folder, a .txt file or a list of such; path, the
-/// folder that they are below, relative to that of the file; names, a list or a map from the numbers 0, 1, ...; nc; kpt_shape. A
-/// place that is not there is looked for without the ../ that it begins with, as Roboflow's exports need. Folders are searched
-/// with all folders below them; a line ./a.jpg of a list is relative to the folder of the list, another relative one to the
-/// current folder. The images are in the order of the places, those of a folder in the order of their paths' bytes, those of a
-/// list in its order.
+/// folder that they are below, relative to that of the file; names, a list or a map from the numbers 0, 1, ...; nc; kpt_shape;
+/// flip_idx, with which a plan that mirrors the image needs the flip_index of Instances. A place that is not there is looked for
+/// without the ../ that it begins with, as Roboflow's exports need. Folders are searched with all folders below them; a line
+/// ./a.jpg of a list is relative to the folder of the list, another relative one to the current folder. The images are in the
+/// order of the places, those of a folder in the order of their paths' bytes, those of a list in its order.
 ///
 /// The label file of an image is its path with the last folder "images" made "labels" and the ending made .txt; where there is
 /// no such folder, it is beside the image. An image without one, or with an empty one, has no instances. Each line is one:
@@ -135,10 +139,11 @@ namespace source {
 /// its corners is read; with k keypoints class cx cy w h and 2 or 3 numbers for each. All are fractions of the image's width
 /// and height, and may be up to 0.01 below 0 or above 1, as in Ultralytics. The visibility of a keypoint of two numbers is 0 where one
 /// is below 0, and else 1, as there. A line with the same box, class, keypoints and, with
-/// `masks`, polygon as an earlier one is left out.
+/// `masks` or `corners`, polygon as an earlier one is left out.
 ///
 /// With `masks` there is a field of that name: a list in JSON with the polygon of each instance, or that of its box where the line
-/// has no other, as Instances takes them.
+/// has no other, as Instances takes them. With `corners` there are those of each instance, in the order of the line: four points, or
+/// those of the box from the upper left one on, clockwise, where the line has a box.
 ///
 /// Opening lists the images and asks for the sizes of their label files; these are read with their images. Those that are
 /// missing are counted in Loader::notices(). A record's key is the image's path relative to the folder that all have in common. The
@@ -146,16 +151,19 @@ namespace source {
 /// in JSON has the path of `data`. A data.yaml needs a build with yaml-cpp.
 ///
 /// Shapes  `field` u8 [?] (the file's bytes), boxes f32 [?,4] (the middle, width and height), labels i64 [?]; with k
-///         keypoints, keypoints f32 [?,k,3] (x, y and visibility); with `masks`, masks u8 [?].
-/// Units   boxes, keypoints and polygons in fractions of the image's width and height. In memory as files(), and a bit for each image
+///         keypoints, keypoints f32 [?,k,3] (x, y and visibility); with `masks`, masks u8 [?]; with `corners`, corners f32 [?,4,2].
+/// Units   boxes, keypoints, corners and polygons in fractions of the image's width and height. In memory as files(), and a bit
+///         for each image
 /// Errors  std::invalid_argument  no path, or one that is not local; a split that is none of the three; a split without a data.yaml,
-///                                classes or keypoints with one; more than 10,000 keypoints; max_file_bytes = 0; a field's name
+///                                classes or keypoints with one; more than 10,000 keypoints; `corners` of instances with keypoints;
+///                                max_file_bytes = 0; a field's name
 ///                                that is empty, "label" or that of another field
 ///         Error                  the data.yaml or a list cannot be read; the data.yaml is not of this form, or this build has no
 ///                                yaml-cpp; a place is not there, or has no image; `data` is a folder with a data.yaml; none of
 ///                                the first 100 images is there; no image has a label file
 /// Faults  as image_folder(); of a line: another number of numbers than these; one that is not finite; a class that is no integer
-///         or none of the names; a fraction outside of 0 to 1, a negative width or height; a visibility outside of 0 to 2
+///         or none of the names; a fraction outside of 0 to 1, a negative width or height; a visibility outside of 0 to 2; with
+///         `corners`, a polygon of another number of corners than four
 [[nodiscard]] SourcePtr yolo(const std::filesystem::path& data, YoloOptions options = {});
 
 }  // namespace source

@@ -166,6 +166,40 @@ void visit_fields(Visitor& visit, ScaleJitterOptions& options) {
   visit("fill", options.fill);
 }
 
+struct ResizeShortestOptions {
+  Range sides{480, 800};  ///< pixels of the shorter side: integers, of which one is drawn
+  int step = 32;          ///< from one of them to the next; 1: each integer of the range
+  int longest = 1333;     ///< pixels of the longer side at most; 0: any number
+  Color fill{};           ///< the colour beside the image
+  double cut = 0;         ///< probability of cutting out a part of the image first, as DETR does
+  Range cut_sides{400,
+                  600};  ///< pixels of the shorter side of the image that the part is cut out of
+  int cut_step = 100;    ///< from one of these to the next
+  Range cut_size{384, 600};  ///< pixels of the part's width and of its height
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, ResizeShortestOptions& options) {
+  visit("sides", options.sides);
+  visit("step", options.step);
+  visit("longest", options.longest);
+  visit("fill", options.fill);
+  visit("cut", options.cut);
+  visit("cut_sides", options.cut_sides);
+  visit("cut_step", options.cut_step);
+  visit("cut_size", options.cut_size);
+}
+
+struct BoxSafeCropOptions {
+  /// how far the part may cut into what is around all boxes, as a fraction of its width and height; 0: all boxes are whole
+  double erosion = 0;
+};
+
+template <class Visitor>
+void visit_fields(Visitor& visit, BoxSafeCropOptions& options) {
+  visit("erosion", options.erosion);
+}
+
 struct RandomIouCropOptions {
   /// of which one is drawn: the least overlap (intersection over union) of the part with the box of an instance; 1: the whole image
   std::vector<double> overlaps{0, 0.1, 0.3, 0.5, 0.7, 0.9, 1};
@@ -288,6 +322,26 @@ void visit_fields(Visitor& visit, CopyPasteOptions& options) {
 ///         it: ScaleJitter and FixedSizeCrop.
 [[nodiscard]] Crop scale_jitter(ImageSize size, ScaleJitterOptions options = {});
 
+/// The image with its aspect kept, and its shorter side at a number of pixels that is drawn from `sides`, or fewer, so that the
+/// longer one has no more than `longest`. It lies in the upper left corner of the sample, also where that is mirrored, and the rest is
+/// filled; in a direction in which it is larger than the sample, a random part of it is shown.
+///
+/// Errors  std::invalid_argument  a size below 1; sides or a cut_size that are no integers, below 1, or end before they begin; a
+///                                step below 1; a longest below 0; a probability or a level out of range
+/// Source  torchvision's Resize(side, max_size) with its sizes: RandomShortestSize of references/detection, RandomResize and
+///         RandomCrop of references/segmentation; Detectron2's ResizeShortestEdge. Carion et al., DETR (ECCV 2020), appendix
+///         A.4: `cut`, with one resize in place of two
+[[nodiscard]] Crop resize_shortest(ImageSize size, ResizeShortestOptions options = {});
+
+/// A random part of the image that has the boxes of all instances in it, stretched to the sample. Its four edges are drawn, each
+/// between those of the image and of what is around all boxes. Where no box has an area, and with an erosion of 1, it is a random
+/// part of the image's aspect, of 1 - erosion of its height or more. The transform needs Instances with boxes.
+///
+/// Errors  std::invalid_argument  a size below 1; an erosion outside [0, 1]; in a transform without boxes
+/// Source  Albumentations' RandomSizedBBoxSafeCrop; there the part's right and lower edges are rounded down, so that boxes may
+///         lose a pixel, and one box alone is never cut into
+[[nodiscard]] Crop box_safe_crop(ImageSize size, BoxSafeCropOptions options = {});
+
 /// SSD's crop: a random part of the image that overlaps the box of an instance as much as a drawn number says and has the middle
 /// of its box in it, stretched to the sample; or the whole image. 40 parts are tried for each overlap that is drawn, and after 100
 /// draws, or where the image has no box with an area, it is the whole image. With `zoom_out` it may lie on a canvas first, on
@@ -337,6 +391,9 @@ struct Placement {
   PixelRect place;  ///< of the sample; empty only where a mosaic shows nothing of the image
 
   bool mirrored = false;  ///< of ten_crops: the sample is mirrored left to right
+
+  /// Whole pixels that are cut out of the image before it is resized, so that Pillow's filters look at no other; empty: none.
+  Region cut{};
 
   /// What the whole of a sample of `size` covers of the image and of the plane around it: its x, y,
   /// width and height may reach beyond the image. Not of an empty place.

@@ -71,7 +71,8 @@ struct ImageMove {
   /// transform takes. It leaves them as xyxy in pixels of the new image. Without an image nothing is moved: what its inputs
   /// stand for stays.
   ImageFields takes;
-  std::string made{};  ///< the field of the new image
+  std::string made{};    ///< the field of the new image
+  bool mirrors = false;  ///< whether it may mirror it
 };
 
 /// A pure function of (fields, random numbers): equal arguments give equal bytes on every machine.

@@ -139,6 +139,7 @@ class CocoRows final : public OfCocoImages {
     for (const FieldSpec& field : fields_)
       if (field.shape.is_dynamic()) all.fields.push_back(field.name);
     if (file_.keypoints > 0) all.keypoints = fields_[kOthers].name;
+    all.flip_index = file_.flip_index;
     if (masks_ > 0) all.masks = fields_[masks_].name;
     return {all};
   }

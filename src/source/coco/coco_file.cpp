@@ -111,10 +111,40 @@ struct CocoItem {
   std::optional<double> area{};
   bool is_crowd = false;
   bool has_keypoints = false;
-  std::uint64_t keypoint_count = 0;  // values of an annotation, names of a category
-  std::string_view segmentation{};   // with its brackets
+  std::uint64_t keypoint_count = 0;           // values of an annotation, names of a category
+  std::vector<std::string> keypoint_names{};  // of a category
+  std::string_view segmentation{};            // with its brackets
   std::optional<std::string> caption{};
 };
+
+// For each keypoint the one that it is in a mirrored image, such as right_eye for left_eye; empty where no name has a side, or
+// where the other side of one is not there.
+std::vector<int> flip_index_of(const std::vector<std::string>& names) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kSides{
+      {{"left", "right"},
+       {"right", "left"},
+       {"Left", "Right"},
+       {"Right", "Left"},
+       {"LEFT", "RIGHT"},
+       {"RIGHT", "LEFT"}}};
+  std::vector<int> index;
+  bool has_sides = false;
+  for (const std::string& name : names) {
+    std::string mirrored = name;
+    for (const auto& [side, other] : kSides)
+      if (const std::size_t at = name.find(side); at != name.npos) {
+        mirrored.replace(at, side.size(), other);
+        has_sides = true;
+        break;
+      }
+    const auto found = std::ranges::find(names, mirrored);
+    if (found == names.end()) return {};
+    index.push_back(static_cast<int>(found - names.begin()));
+  }
+  for (std::size_t k = 0; k < index.size(); ++k)  // a name that is there twice
+    if (std::cmp_not_equal(index[static_cast<std::size_t>(index[k])], k)) return {};
+  return has_sides ? index : std::vector<int>();
+}
 
 // What nlohmann's parser calls. It keeps columns in the order of the file; finish() sorts them.
 class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
@@ -416,13 +446,17 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
   void begin_values() {
     value_count_ = 0;
     wrong_element_.clear();
+    item_.keypoint_names.clear();
     if (key_ == CocoKey::keypoints && list_ == CocoList::annotations)
       keypoint_values_.resize(keypoint_begin_);  // of the same key before
   }
   void add_value(const CocoScalar& value) {
     ++value_count_;
     if (list_ == CocoList::categories) {
-      if (value.kind != CocoScalar::Kind::text) wrong_value(value.shown());
+      if (value.kind == CocoScalar::Kind::text)
+        item_.keypoint_names.push_back(*value.text);
+      else
+        wrong_value(value.shown());
       return;
     }
     const auto number = static_cast<float>(value.real);
@@ -462,6 +496,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     } else {
       categories_.push_back({*item_.id, std::move(item_.text)});
       category_keypoints_.push_back(item_.keypoint_count);
+      add_flip_index();
     }
     ++position_;
     constexpr std::uint64_t kTold = 1024;
@@ -580,7 +615,18 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
     file_names_ = {};
   }
 
+  // All categories with keypoints have to say the same.
+  void add_flip_index() {
+    if (item_.keypoint_count == 0) return;
+    std::vector<int> index = flip_index_of(item_.keypoint_names);
+    if (!flip_index_)
+      flip_index_ = std::move(index);
+    else if (*flip_index_ != index)
+      flip_index_->clear();
+  }
+
   void sort_categories(CocoFile& file) {
+    if (flip_index_) file.flip_index = std::move(*flip_index_);
     const std::uint64_t* of_first = nullptr;
     for (std::size_t k = 0; k < categories_.size(); ++k) {
       if (category_keypoints_[k] == 0) continue;
@@ -731,6 +777,7 @@ class CocoReader final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::string> file_names_;
   std::vector<CocoCategory> categories_;
   std::vector<std::uint64_t> category_keypoints_;
+  std::optional<std::vector<int>> flip_index_;
   std::vector<std::int64_t> annotation_ids_, of_image_, of_category_;
   std::vector<float> boxes_, areas_;
   std::vector<std::uint8_t> crowds_;

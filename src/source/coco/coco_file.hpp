@@ -34,6 +34,7 @@ struct CocoFile {
   std::vector<std::uint8_t> crowds;
   // Where categories have keypoints: their number, the first value of each object's, and the values.
   std::size_t keypoints = 0;
+  std::vector<int> flip_index;  // by the names of the keypoints; empty: they have no left and right
   std::vector<std::uint64_t> keypoint_begins;  // kNoKeypoints: zeros
   std::vector<float> keypoint_values;
   std::vector<std::int64_t> annotation_ids;

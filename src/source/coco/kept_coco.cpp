@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCocoEnding = ".penstock-coco";
 constexpr std::string_view kCocoForm =
-    "penstock coco 2";  // changes with what parse_coco() makes of a file
+    "penstock coco 3";  // changes with what parse_coco() makes of a file
 constexpr std::size_t kHashBytes = 16;
 
 // All columns, in one order, for what writes and what reads them.
@@ -44,6 +44,7 @@ void visit_columns(File& file, Visit&& visit) {
   visit(file.classes);
   visit(file.areas);
   visit(file.crowds);
+  visit(file.flip_index);
   visit(file.keypoint_begins);
   visit(file.keypoint_values);
   visit(file.annotation_ids);

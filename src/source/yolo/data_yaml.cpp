@@ -48,6 +48,7 @@ class DataYamlReader {
     data.names = names();
     data.form.classes = data.names.size();
     read_keypoints(data.form);
+    if (data.form.keypoints > 0) data.flip_index = flip_index(data.form.keypoints);
     return data;
   }
 
@@ -155,6 +156,23 @@ class DataYamlReader {
       if (form.keypoints > 0 && form.numbers >= 2) return;
     }
     fail(shape.Mark(), "expected kpt_shape: [k, 2] or [k, 3], where k is the number of keypoints");
+  }
+
+  [[nodiscard]] std::vector<int> flip_index(std::size_t keypoints) const {
+    const YAML::Node all = find("flip_idx");
+    std::vector<int> index;
+    if (!all.IsDefined()) return index;
+    if (!all.IsSequence() || all.size() != keypoints)
+      fail(all.Mark(), fmt::format("expected {} numbers in flip_idx, one for each keypoint of "
+                                   "kpt_shape: correct one of them",
+                                   keypoints));
+    for (const YAML::Node& one : all) {
+      const auto number = static_cast<int>(number_of(one, "a number of flip_idx", keypoints - 1));
+      if (std::ranges::count(index, number) > 0)
+        fail(one.Mark(), fmt::format("flip_idx has {} twice: each keypoint has one place", number));
+      index.push_back(number);
+    }
+    return index;
   }
 
   std::string file_;

@@ -13,6 +13,7 @@ struct DataYaml {
   std::vector<std::string> places{};  ///< of the split: folders and lists of images
   std::vector<std::string> names{};   ///< of the classes
   YoloForm form{};
+  std::vector<int> flip_index{};  ///< of the keypoints; empty: it is not there
 };
 
 /// Errors  Error  the file cannot be read, is no YAML, or not of this form; it has no such split; this build has no yaml-cpp

@@ -93,19 +93,29 @@ class LabelLines {
       if (std::string wrong = add_keypoint(at, of_keypoint); !wrong.empty()) return wrong;
     for (const float number : points_) add(number);
     polygon_.clear();
+    const bool has_polygon = form_.keypoints == 0 && count != kBoxNumbers;
+    const std::array corners = corners_of(box);
+    const std::span polygon = has_polygon ? std::span<const double>(numbers_).subspan(1)
+                                          : std::span<const double>(corners);
+    if (has_polygon && (form_.masks || form_.corners))
+      if (std::string wrong = check_polygon(); !wrong.empty()) return wrong;
+    if (form_.corners && polygon.size() != corners.size())
+      return fmt::format(
+          "the polygon has {} corners, and a box that is turned has 4: leave corners out for "
+          "polygons",
+          polygon.size() / 2);
     if (form_.masks) {
-      const bool has_polygon = form_.keypoints == 0 && count != kBoxNumbers;
-      if (std::string wrong = has_polygon ? check_polygon() : std::string(); !wrong.empty())
-        return wrong;
-      const std::array corners = corners_of(box);
-      write_polygon(has_polygon ? std::span<const double>(numbers_).subspan(1)
-                                : std::span<const double>(corners));
+      write_polygon(polygon);
       key_ += polygon_;
     }
+    if (form_.corners)
+      for (const double number : polygon) add(static_cast<float>(number));
     if (!seen_.insert(key_).second) return {};
     all_.labels.push_back(static_cast<std::int64_t>(label));
     for (const double number : box) all_.boxes.push_back(static_cast<float>(number));
     all_.keypoints.insert(all_.keypoints.end(), points_.begin(), points_.end());
+    if (form_.corners)
+      for (const double number : polygon) all_.corners.push_back(static_cast<float>(number));
     if (form_.masks) all_.masks += (all_.masks.empty() ? "" : ",") + polygon_;
     return {};
   }

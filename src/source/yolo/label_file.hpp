@@ -19,6 +19,7 @@ struct YoloForm {
   std::size_t keypoints = 0;  ///< of each instance
   std::size_t numbers = 0;    ///< of each keypoint: 2 or 3; 0: each file has one of them
   bool masks = false;         ///< whether polygons are wanted
+  bool corners = false;       ///< whether the corners of boxes that are turned are wanted
 };
 
 struct YoloInstances {
@@ -27,6 +28,7 @@ struct YoloInstances {
   std::vector<std::int64_t> labels;
   std::vector<float> keypoints;  ///< x, y and visibility of each
   std::string masks;             ///< a list in JSON, with a list of the polygon of each
+  std::vector<float> corners;    ///< x and y of the four of each
 };
 
 /// Instances that are there several times are taken once.

@@ -64,21 +64,25 @@ std::string label_file_of(std::string path) {
 /// What the label files say of the images, whose files another source reads.
 class YoloRows final : public Source {
  public:
-  // Behind them the keypoints and the polygons, where there are any.
+  // Behind them the keypoints, the polygons and the corners, where there are any.
   enum Field : std::size_t { kBoxes, kLabels, kOthers };
 
-  YoloRows(SourcePtr files, std::vector<std::string> names, const YoloForm& form,
-           const YoloOptions& options)
+  YoloRows(SourcePtr files, source::DataYaml data, const YoloOptions& options)
       : files_(std::move(files)),
-        class_names_(std::move(names)),
-        form_(form),
+        class_names_(std::move(data.names)),
+        form_(data.form),
+        flip_index_(std::move(data.flip_index)),
         max_file_bytes_(options.max_file_bytes),
         image_(options.field) {
     fields_ = {{"boxes", DType::f32, {kDynamic, 4}}, {"labels", DType::i64, {kDynamic}}};
     if (form_.keypoints > 0)
       fields_.push_back(
           {"keypoints", DType::f32, {kDynamic, static_cast<std::int64_t>(form_.keypoints), 3}});
-    if (form_.masks) fields_.push_back({"masks", DType::u8, {kDynamic}});
+    if (form_.masks) {
+      masks_ = fields_.size();
+      fields_.push_back({"masks", DType::u8, {kDynamic}});
+    }
+    if (form_.corners) fields_.push_back({"corners", DType::f32, {kDynamic, 4, 2}});
     look_for_labels();
   }
 
@@ -109,9 +113,13 @@ class YoloRows final : public Source {
                           Shape{count, static_cast<std::int64_t>(form_.keypoints), 3});
           !set)
         return set;
-    if (!form_.masks) return {};
-    return copy(record, fields_.size() - 1, std::as_bytes(std::span(all.masks)), DType::u8,
-                Shape{std::ssize(all.masks)});
+    if (form_.masks)
+      if (auto set = copy(record, masks_, std::as_bytes(std::span(all.masks)), DType::u8,
+                          Shape{std::ssize(all.masks)});
+          !set)
+        return set;
+    if (!form_.corners) return {};
+    return copy(record, fields_.size() - 1, all.corners, Shape{count, 4, 2});
   }
 
   std::string location(std::uint64_t number) const override {
@@ -131,7 +139,9 @@ class YoloRows final : public Source {
                     .normalized = true};
     for (const FieldSpec& field : fields_) all.fields.push_back(field.name);
     if (form_.keypoints > 0) all.keypoints = fields_[kOthers].name;
-    if (form_.masks) all.masks = fields_.back().name;
+    if (form_.masks) all.masks = fields_[masks_].name;
+    if (form_.corners) all.corners = fields_.back().name;
+    all.flip_index = flip_index_;
     return {all};
   }
   std::vector<Notice> notices() const override {
@@ -178,10 +188,10 @@ class YoloRows final : public Source {
     const auto bytes = std::as_bytes(std::span(sizes));
     fingerprint_ = fmt::format(
         "yolo({} images, {} label files, {})", size(), size() - without_,
-        hash_text(
-            hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) +
-            hash_text(names) +
-            fmt::format("{} {}{}", form_.keypoints, form_.numbers, form_.masks ? " masks" : "")));
+        hash_text(hash_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) +
+                  hash_text(names) +
+                  fmt::format("{} {}{}{}", form_.keypoints, form_.numbers,
+                              form_.masks ? " masks" : "", form_.corners ? " corners" : "")));
   }
 
   template <class T>
@@ -202,6 +212,8 @@ class YoloRows final : public Source {
   SourcePtr files_;
   std::vector<std::string> class_names_;
   YoloForm form_;
+  std::vector<int> flip_index_;  // of the keypoints
+  std::size_t masks_ = 0;        // their field; 0: there is none
   std::uint64_t max_file_bytes_;
   std::string image_;  // the field of the image, which another source has
   std::vector<FieldSpec> fields_;
@@ -315,8 +327,8 @@ std::vector<std::string> images_in(const std::vector<fs::path>& places) {
 }
 
 void check_yolo(const fs::path& data, bool is_yaml, const YoloOptions& options) {
-  constexpr std::array<std::string_view, 6> kTaken{"",       "label",     "boxes",
-                                                   "labels", "keypoints", "masks"};
+  constexpr std::array<std::string_view, 7> kTaken{"",          "label", "boxes",  "labels",
+                                                   "keypoints", "masks", "corners"};
   if (std::ranges::find(kTaken, options.field) != kTaken.end())
     refuse_option(
         fmt::format("field is '{}': the field of a file's bytes needs a name that no other has, "
@@ -363,19 +375,24 @@ SourcePtr source::yolo(const std::filesystem::path& data, YoloOptions options) {
   const fs::path whole = fs::absolute(data);
   if (!fs::exists(whole, error))
     throw Error(fmt::format("yolo: {} is not there", shown_path(whole)));
-  YoloForm form{.classes = options.classes.size(), .keypoints = options.keypoints};
-  std::vector<std::string> names = options.classes;
+  source::DataYaml description{
+      .names = options.classes,
+      .form = {.classes = options.classes.size(), .keypoints = options.keypoints}};
   std::vector<fs::path> places;
   if (is_yaml) {
-    source::DataYaml yaml = source::read_data_yaml(path, options.split);
-    places = places_of_split(yaml, path, options.split);
-    names = std::move(yaml.names);
-    form = yaml.form;
+    description = source::read_data_yaml(path, options.split);
+    places = places_of_split(description, path, options.split);
   } else {
     require_no_yaml(whole);
     places = {fs::canonical(whole)};
   }
+  YoloForm& form = description.form;
   form.masks = options.masks;
+  form.corners = options.corners;
+  if (form.corners && form.keypoints > 0)
+    refuse_option(
+        fmt::format("corners is for boxes that are turned, and these instances have {} keypoints",
+                    form.keypoints));
   SourcePtr files = source::files(
       images_in(places), {.field = options.field, .max_file_bytes = options.max_file_bytes});
   if (const std::uint64_t count = source::count_if_none_is_there(*files); count != 0)
@@ -385,7 +402,7 @@ SourcePtr source::yolo(const std::filesystem::path& data, YoloOptions options) {
         "folder, {}",
         count, shown_path(places.front()), shown_path(files->location(0)),
         shown_path(fs::current_path())));
-  SourcePtr rows = std::make_shared<YoloRows>(files, std::move(names), form, options);
+  SourcePtr rows = std::make_shared<YoloRows>(files, std::move(description), options);
   SourcePtr images = source::rename(std::move(files), {{"label", ""}});
   return source::described(source::zip({std::move(images), std::move(rows)}),
                            source::describe_yolo(data, options));
