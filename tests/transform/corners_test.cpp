@@ -164,7 +164,7 @@ TEST(Corners, LieWhereKeypointsDo) {
     }
   }
   EXPECT_GT(seen, 200U);
-  EXPECT_GT(hidden, 50U);
+  EXPECT_GT(hidden, 1'000U) << "about 500 are removed by their boxes alone";
 }
 
 TEST(Corners, ThatCannotBeRightAreFaults) {
