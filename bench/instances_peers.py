@@ -5,8 +5,8 @@ Usage: python bench/instances_peers.py [--images 200] [--crops 20000] [--seed 1]
 
 Of images of random sizes with 20 boxes and 20 keypoints each: the largest difference of a coordinate, in pixels, and how many
 were compared. Where a crop draws its place, torchvision gets the one that was drawn (the field `geometry`). Boxes that torchvision
-leaves below a pixel are compared by their absence. Then how large the parts are that SSD's crop draws, and how many boxes they have; and those of the crop that keeps all
-boxes, beside Albumentations'.
+leaves below a pixel are compared by their absence. Then how large the parts are that SSD's crop draws, and how many boxes they
+have; and where the parts of the crop that keeps all boxes lie, beside Albumentations'.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def draws_of_safe_crops(erosion: float, images: int, seed: int) -> tuple[np.ndar
     plan = ps.Dataset(OneItem(images), fields={"image": ("u8", (320, 400, 3)), "boxes": ("f32", (None, 4))}).seed(seed)
     crop = ps.crop_image(crop=ps.box_safe_crop((320, 400), erosion=erosion), geometry="at", instances=ps.Instances("boxes"))
     loader = plan.map(crop).map(ps.pad("boxes", to=3)).batch(1).loader()
-    ours = [np.asarray(step["at"])[0, :4] for step in loader]
+    ours = [np.asarray(step["at"])[0, :4].tolist() for step in loader]
     theirs = []
     crops = albumentations.RandomSizedBBoxSafeCrop(320, 400, erosion_rate=erosion, p=1)
     crops.set_random_seed(seed)
